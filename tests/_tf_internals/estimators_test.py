@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 import tensorflow as tf
 
 from tfplugin import _tf_internals
@@ -87,6 +88,30 @@ def test_the_first_end_comes_before_that_of_any_hook(tmp_path):
     tf.compat.v1.estimator.Estimator(model_fn, str(tmp_path)).train(
         lambda: tf.data.Dataset.from_tensors(1.0), [Hook('of the caller')])
   assert ends == ['first', 'of the model', 'first', 'of the caller']
+
+
+@pytest.mark.parametrize('is_outer', [True, False])
+def test_contexts_of_sessions_are_nested(tmp_path, is_outer):
+  """Each sees the arguments of Estimator."""
+  ends, received = [], []
+
+  def change(config):
+    received.append(config)
+    return config
+
+  def model_fn(features, mode):
+    step = tf.compat.v1.train.get_global_step().assign_add(1)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_sum(features), train_op=step)
+
+  contexts = [_tf_internals.first_of_ends(lambda session: ends.append('first')),
+              _tf_internals.session_config_through(change)]
+  config = tf1.ConfigProto(inter_op_parallelism_threads=2)
+  estimator = tf.estimator.Estimator(
+      model_fn, str(tmp_path), tf.estimator.RunConfig(session_config=config))
+  with contexts[is_outer], contexts[not is_outer]:
+    estimator.train(lambda: tf.data.Dataset.from_tensors(1.0))
+  assert ends and received == [config]
 
 
 def test_inputs_go_through_a_function(tmp_path):

@@ -306,7 +306,8 @@ def main(settings):
           session_config=threads and tf1.ConfigProto(
               inter_op_parallelism_threads=threads, allow_soft_placement=True,
               intra_op_parallelism_threads=INTRA_OP_THREADS,
-              rpc_options={'compression_algorithm': COMPRESSION}),
+              rpc_options={'compression_algorithm': COMPRESSION}) or (
+                  settings.get('own_config') and tf1.ConfigProto()),
           experimental_max_worker_delay_secs=0).replace(**later),
       params={'form': form, 'rate': settings.get('rate', 1.0),
               'save_steps': settings.get('save_steps', 10**6),

@@ -204,6 +204,18 @@ def test_a_second_training_in_a_process_is_refused(form, tmp_path):
   assert 'Start the program of every task again' in log
 
 
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize('form', clusters.FORMS)
+def test_a_session_config_of_the_program_waits_for_no_other_worker(
+    form, tmp_path):
+  """The worker never comes; so it is for a chief that restarts after it."""
+  configs = clusters.configs_of('ps-0', 'chief-0', 'worker-0')
+  del configs['worker-0']
+  clusters.run(tmp_path, configs, form=form, batches=20, own_config=True,
+               limits={'finish_limit_secs': 4.0})
+  clusters.check(tmp_path, 20)
+
+
 # More than TensorFlow would have by itself.
 _THREADS = (os.cpu_count() or 1) + 3
 

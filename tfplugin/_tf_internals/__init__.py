@@ -29,6 +29,7 @@ from tfplugin._tf_internals.estimators import number_of_tpu_shards
 from tfplugin._tf_internals.estimators import saving_without_summaries
 from tfplugin._tf_internals.estimators import servers_and_sessions_through
 from tfplugin._tf_internals.estimators import servers_with
+from tfplugin._tf_internals.estimators import session_config_through
 from tfplugin._tf_internals.estimators import start_at_once
 from tfplugin._tf_internals.estimators import timers_by
 from tfplugin._tf_internals.estimators import tpu_function
@@ -290,6 +291,7 @@ __all__ = (
     'split_of',
     'servers_and_sessions_through',
     'servers_with',
+    'session_config_through',
     'start_at_once',
     'strategy_divides_loss',
     'summaries_of_all',

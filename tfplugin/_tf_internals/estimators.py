@@ -146,6 +146,14 @@ def saving_without_summaries(directory: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def session_config_through(change: Callable) -> Iterator[None]:
+  """Lets `change` replace the settings of an Estimator's training session."""
+  with _training_sessions_through(lambda arguments: arguments.update(
+      config=change(arguments.get('config')))):
+    yield
+
+
+@contextlib.contextmanager
 def _training_sessions_through(change: Callable[[dict], None]
                               ) -> Iterator[None]:
   """Lets `change` edit the arguments of an Estimator's training session."""
@@ -153,6 +161,7 @@ def _training_sessions_through(change: Callable[[dict], None]
   original = training.MonitoredTrainingSession
   signature = inspect.signature(original)
 
+  @functools.wraps(original)  # A nested context reads the signature.
   def make(*args, **kwargs):
     bound = signature.bind(*args, **kwargs)
     change(bound.arguments)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from typing import Optional
 
@@ -17,6 +18,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
+from tfplugin.distribute.sessions import device_filters
 from tfplugin.distribute.sessions import evaluation_roles
 from tfplugin.distribute.sessions import joining
 from tfplugin.distribute.sessions import membership
@@ -249,6 +251,8 @@ def _enter_limits(
       _tf_internals.inputs_through(estimator, untuned_inputs.untuned),
       _tf_internals.timers_by(clock.now),
       _tf_internals.servers_with(server_options.of_run(estimator.config)),
+      _tf_internals.session_config_through(
+          functools.partial(device_filters.with_filters, task)),
       joining.entered(task, estimator), placement.conditions_explained(),
       time_limit.start_limited_to(start_limit_secs)):
     stack.enter_context(context)
