@@ -59,7 +59,7 @@ def _network(results: figures.Results) -> Iterator[str]:
 
 
 def _with_losses(results: figures.Results) -> Iterator[str]:
-  """What a user wants to know first."""
+  """Yields the table for users: rates, ratios and losses."""
   rates, found = _rates(results), losses.PART.read()
   yield from page_part.table(
       'training', ['steps/s of each worker', 'times asynchronous SGD',

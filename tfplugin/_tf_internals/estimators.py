@@ -147,7 +147,7 @@ def saving_without_summaries(directory: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def session_config_through(change: Callable) -> Iterator[None]:
-  """Lets `change` replace the settings of an Estimator's training session."""
+  """Makes `change` replace the settings of Estimator's training session."""
   with _training_sessions_through(lambda arguments: arguments.update(
       config=change(arguments.get('config')))):
     yield

@@ -17,7 +17,7 @@ tf1 = tf.compat.v1
 
 _RETRY_SECS = 1.0
 _SAY_EVERY_SECS = 30.0
-# Messages of file systems that are full, and of those that are read-only.
+# Messages of full and of read-only file systems.
 _FULL = ('No space left on device', 'Disk quota exceeded', 'File too large')
 _CLOSED = ('Read-only file system', 'Permission denied')
 

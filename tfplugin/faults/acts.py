@@ -29,7 +29,7 @@ from tfplugin.faults import links
 
 # From the start of a program until its first event: it imports TensorFlow.
 _START_LIMIT_SECS = 600.0
-# A connection that a process opens during an outage is met so much later.
+# A connection that a process opens during an outage is changed within this.
 _RENEW_SECS = 0.02
 
 

@@ -52,12 +52,12 @@ class Entry(NamedTuple):
 
   @property
   def listens(self) -> bool:
-    """Whether it waits for connections."""
+    """True for a socket that waits for connections."""
     return self.state == _LISTENS
 
   @property
   def is_connected(self) -> bool:
-    """Whether both ends have agreed on a connection that is open."""
+    """True for an open connection that both ends have agreed on."""
     return self.state == _ESTABLISHED
 
   @property

@@ -85,7 +85,7 @@ class State:
 
   @property
   def end(self) -> str:
-    """How the task ended, in words; '' if it has not.
+    """The end of the task, in words; '' if it has not ended.
 
     Of a worker that joined, the words tell when it came and left.
     """

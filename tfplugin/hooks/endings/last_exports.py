@@ -34,7 +34,7 @@ class LastExports:
     self.eval_spec = eval_spec._replace(exporters=tuple(self._exporters))
 
   def finish(self, result: Optional[tuple] = None) -> Optional[tuple]:
-    """Lets exporters export the last checkpoint, unless they have done so.
+    """Exports the last checkpoint, unless an exporter has done so.
 
     `result` is that of `tf.estimator.train_and_evaluate`, or None. Returns it
     with the exports.
