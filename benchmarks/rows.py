@@ -190,13 +190,15 @@ ROWS = tuple(row for rows in GROUPS.values() for row in rows)
 
 def _lines(results: page_part.Results) -> Iterator[str]:
   repeats = results['repeats']
-  yield ('Each figure is a ratio: the median of '
-         f'{len(repeats)} repeats, with the least and the largest. Both sides '
-         'of a ratio are from the same repeat: its least times, or its best '
-         'rates. `make bench` on '
-         f'{machine.sentence(results["about"])} "contrib" is `tf.contrib` on '
-         'TensorFlow 1.15.5, run in the same repeats by the same program, '
-         '`benchmarks/contrib_reference.py`.')
+  yield (f'Each figure is a ratio "a / b": the median of {len(repeats)} '
+         'repeats, with the least and the largest. In each repeat `a` and `b` '
+         'are both measured several times, and the fastest of each count. '
+         '"Aim" is the bound for the median, and "reached" compares the two. '
+         'One pass of numpy over a table multiplies it in place. "Reference '
+         'variables" are variables made with `use_resource=False`. "contrib" '
+         'is `tf.contrib` on TensorFlow 1.15.5, run in the same repeats by the '
+         'same program, `benchmarks/contrib_reference.py`. `make bench` on '
+         f'{machine.sentence(results["about"])}')
   yield from _table(ROWS, results)
   missing = [row.what for row in ROWS if not row.every(repeats)]
   if missing:
@@ -210,7 +212,8 @@ def _table(rows: Sequence[Row], results: page_part.Results) -> Iterator[str]:
     if every:
       is_met = row.aim is not None and row.is_met(statistics.median(every))
       shown.append((row.what, [
-          page_part.with_spread(every), row.aim and f'{row.aim:g}',
+          page_part.with_spread(every),
+          row.aim and f'{">=" if row.is_least else "<="} {row.aim:g}',
           row.aim and ('yes' if is_met else 'no')]))
   yield from page_part.table('comparison', ['measured', 'aim', 'reached'],
                             shown)

@@ -43,7 +43,7 @@ def lines(results: page_part.Results) -> Iterator[str]:
       every = [one / other for one, other in zip(ours, others)]
       ratio = statistics.median(every)
       rows.append((f'{first}, to {second}', [
-          f'{ratio:.4g} ({min(every):.4g} to {max(every):.4g})', f'{aim:g}',
+          f'{ratio:.4g} ({min(every):.4g} to {max(every):.4g})', f'>= {aim:g}',
           'yes' if ratio >= aim else 'no', *(
               _busy(results, name) for name in (first, second))]))
   if rows:

@@ -60,14 +60,20 @@ time, by SIGTERM or SIGKILL, or stays.
 | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
+Joined: workers that the run had a place for. Left: those of them that left
+before the end, by either signal. Killed: by SIGKILL. Steps: of the chief and
+all workers. The first push is timed from the start of the process: median,
+longest.
+
+Goodput is the share of the time in which tasks trained at their own pace. A
+task's pace is its median step. If a step takes more than twice as long, the
+time beyond that is lost.
+
 Values equal a replay in numpy. Each step of plain training is in the variable
 once. Each exchange of elastic averaging follows from the ones before, with the
 rate for the workers present. No task failed, or restarted, or lost its session.
 
-Goodput is the share of the time in which those present stepped at their own
-pace: of a step, more than twice the task's median is lost. The first push is
-timed from the start of the process: median, longest. The machine has {cpus}
-CPUs and other work (load average {load:.1f}): the figures are provisional.
+The machine has {cpus} CPUs. Its load average was {load:.1f} at the end.
 """
 _ROW = ('| `{form}` | {joined} | {left} | {killed} | {num_steps} | '
         '{goodput:.2%} | {median_secs:.1f}, {longest_secs:.1f} |')

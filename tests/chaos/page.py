@@ -29,7 +29,8 @@ After every fault:
 
 - the run ends by itself at its last step, or with an error that names a NaN in
   a shared variable;
-- the global step has fallen by at most the steps between two saves;
+- the global step has fallen by at most {save_steps}, the steps between two saves; by at
+  most {damage_steps} if the newest checkpoint was damaged;
 - the newest checkpoint is whole and finite, and has the weights of its step;
 - no process, temporary file or lock is left.
 
@@ -85,6 +86,7 @@ def render(outcomes: _Outcomes) -> str:
       begin=_BEGIN, soak=_NOT_YET, end=_END,
       number=len(outcomes), steps=cells.STEPS,
       step_ms=1000 * program.STEP_SECS, save_steps=program.SAVE_STEPS,
+      damage_steps=2 * program.SAVE_STEPS,
       start='half a second',
       kinds='\n'.join(_row_of_kind(kind, role, outcomes)
                       for kind, role in names),

@@ -66,10 +66,10 @@ stop of {stop:g} s, each for a task chosen at random out of {num_tasks}.
 Goodput is a share of the possible steps: {clean:.1f} a second of all workers,
 as without a fault. It counts the steps that were made and kept from one fault
 to the next. The time in which a worker was dead or stopped itself does not
-count. A parameter server holds the only copy of its variables. If it fails, all
-tasks wait until it is back, and continue from the last save; there is one every
-{save} steps. At the end {part} of {num_trains} workers trained.
-The global step fell by at most {fall}.
+count. If a parameter server fails, all tasks wait until it is back, and [the
+chief restores its variables](reliability.md#a-parameter-server-is-lost). There
+is a save every {save} steps. The launcher keeps a spare process. At the end
+{part} of {num_trains} workers trained. The global step fell by at most {fall}.
 """
 
 
