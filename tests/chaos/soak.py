@@ -45,11 +45,17 @@ SAVE_STEPS = 100
 _FIRST_STEP = 100
 _TRAINS = ('chief:0', *(f'worker:{i}' for i in range(NUM_WORKERS - 1)))
 _TASKS = (*_TRAINS, *(f'ps:{i}' for i in range(NUM_PS)))
+# Which stretches are in a row.
 _ROWS = {
-    'a worker': ('worker',),
-    'the chief': ('chief',),
-    'a parameter server': ('ps',),
-    'all': ('worker', 'chief', 'ps'),
+    'a worker': lambda stretch: stretch.job == 'worker',
+    'the chief': lambda stretch: stretch.job == 'chief',
+    'a parameter server is killed or terminated':
+        lambda stretch: stretch.job == 'ps' and stretch.kind != 'stop',
+    'a parameter server is stopped':
+        lambda stretch: stretch.job == 'ps' and stretch.kind == 'stop',
+    'all': lambda stretch: True,
+    'all, without stops of parameter servers':
+        lambda stretch: (stretch.job, stretch.kind) != ('ps', 'stop'),
 }
 _KINDS = ('kill', 'terminate', f'stop for {STOP_SECS:g} s')
 
@@ -79,6 +85,7 @@ class Stretch:
 
   Attributes:
     job: Of the victim: chief, worker or ps.
+    kind: Of the fault: kill, terminate or stop.
     secs: How long it is.
     num_steps: Made in it and kept; less than 0 where more were lost.
     away_secs: How long workers were dead or stopped in it, added up.
@@ -87,6 +94,7 @@ class Stretch:
   """
 
   job: str
+  kind: str
   secs: float
   num_steps: int
   away_secs: float
@@ -120,7 +128,7 @@ def goodput(stretches: Sequence[Stretch], clean: float) -> float:
     clean: Steps a second of all workers without a fault.
 
   Example:
-    >>> goodput([Stretch('worker', 10.0, 35, 4.0, 4.0)], 4.0)
+    >>> goodput([Stretch('worker', 'kill', 10.0, 35, 4.0, 4.0)], 4.0)
     0.9722222222222222
   """
   able_secs = sum(s.secs - s.away_secs / NUM_WORKERS for s in stretches)
@@ -179,7 +187,7 @@ def _soaked(directory: pathlib.Path) -> Soaked:
   # From when all train, as starting takes its time.
   begin, end = max(made[0][0] for made in steps.values()), told[-1][0]
   first = next(step for time, step in told if time >= begin)
-  came = sorted((event.time, language.parse(event.details['fault'])[0].task)
+  came = sorted(_came(event)
                 for event in events.read_run(directory / 'model').events
                 if event.name == 'injecting')
   return Soaked(end - begin, told[-1][1] - first,
@@ -188,28 +196,34 @@ def _soaked(directory: pathlib.Path) -> Soaked:
                 sum(made[-1][0] > end - 2.0 for made in steps.values()))
 
 
+def _came(event: events.Event) -> tuple[float, str, str]:
+  """Returns the time, victim and kind of a fault."""
+  fault, = language.parse(event.details['fault'])
+  return event.time, fault.task, fault.kind
+
+
 def stretches_of(steps: Mapping[str, Sequence], came: Sequence[tuple],
                  told: Sequence[tuple], end: float) -> list[Stretch]:
   """Returns what became of each fault.
 
   Args:
     steps: Of `play.steps_of`.
-    came: The time and the victim of each fault, in order.
+    came: The time, victim and kind of each fault, in order.
     told: The times and global steps of all tasks, in order.
     end: When the last step was made.
   """
-  untils = [*(time for time, _ in came[1:]), end]
+  untils = [*(time for time, *_ in came[1:]), end]
   backs = [_back(time, until, steps[_trains_for(task).replace(':', '-')])
-           for (time, task), until in zip(came, untils)]
+           for (time, task, _), until in zip(came, untils)]
   away = [(time, end if back is None else back)
-          for (time, task), back in zip(came, backs) if task in _TRAINS]
+          for (time, task, _), back in zip(came, backs) if task in _TRAINS]
   times = [time for time, _ in told]
   stretches = []
-  for (begin, task), back, until in zip(came, backs, untils):
+  for (begin, task, kind), back, until in zip(came, backs, untils):
     first, last = (told[max(bisect.bisect_right(times, time) - 1, 0)][1]
                    for time in (begin, until))
     stretches.append(Stretch(
-        task.partition(':')[0], until - begin, last - first,
+        task.partition(':')[0], kind, until - begin, last - first,
         sum(max(0.0, min(until, to) - max(begin, since))
             for since, to in away),
         None if back is None else back - begin))
@@ -230,11 +244,11 @@ def _back(fault: float, until: float, steps: Sequence) -> Optional[float]:
 
 
 def _rows(stretches: Sequence[Stretch], clean: float) -> Iterator[str]:
-  for name, jobs in _ROWS.items():
-    of_jobs = [s for s in stretches if s.job in jobs]
-    backs = [s.back_secs for s in of_jobs if s.back_secs is not None]
-    if of_jobs:
-      yield (f'| {name} | {len(of_jobs)} | {goodput(of_jobs, clean):.1%} | '
+  for name, is_in in _ROWS.items():
+    of_row = [s for s in stretches if is_in(s)]
+    backs = [s.back_secs for s in of_row if s.back_secs is not None]
+    if backs:
+      yield (f'| {name} | {len(of_row)} | {goodput(of_row, clean):.1%} | '
              f'{statistics.median(backs):.1f}, {max(backs):.1f} |')
 
 

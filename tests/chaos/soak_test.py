@@ -22,9 +22,9 @@ def test_stretches_from_fault_to_fault():
   told = sorted((time, step) for of_task in steps.values()
                 for time, _, step in of_task)
   first, second = soak.stretches_of(
-      steps, [(10, 'worker:0'), (20, 'ps:1')], told, 30)
-  assert first == soak.Stretch('worker', 10, 16, 4.0, 4)
-  assert second == soak.Stretch('ps', 10, 4, 0.0, 5)
+      steps, [(10, 'worker:0', 'kill'), (20, 'ps:1', 'stop')], told, 30)
+  assert first == soak.Stretch('worker', 'kill', 10, 16, 4.0, 4)
+  assert second == soak.Stretch('ps', 'stop', 10, 4, 0.0, 5)
   assert soak.goodput([first], 2.0) == pytest.approx(16 / (2 * 9))
   assert soak.goodput([second], 2.0) == pytest.approx(4 / (2 * 10))
   assert soak.goodput([first, second], 2.0) == pytest.approx(20 / (2 * 19))
@@ -33,14 +33,14 @@ def test_stretches_from_fault_to_fault():
 def test_a_worker_that_stays_away_is_away_to_the_end():
   steps = {'chief-0': _steps((1, 2), (8, 16)), 'worker-0': _steps((2, 4))}
   stretch, = soak.stretches_of(
-      steps, [(4, 'worker:0')], [(1, 2), (2, 4), (8, 16)], 8)
-  assert stretch == soak.Stretch('worker', 4, 12, 4, None)
+      steps, [(4, 'worker:0', 'kill')], [(1, 2), (2, 4), (8, 16)], 8)
+  assert stretch == soak.Stretch('worker', 'kill', 4, 12, 4, None)
 
 
 def test_a_step_just_before_the_end_is_not_that_the_victim_is_back():
   steps = {'worker-0': _steps((4.01, 8), (9.0, 20), (9.1, 21))}
   stretch, = soak.stretches_of(
-      steps, [(4, 'worker:0')], [(4.01, 8), (9.0, 20), (9.1, 21)], 9.1)
+      steps, [(4, 'worker:0', 'kill')], [(4.01, 8), (9.0, 20), (9.1, 21)], 9.1)
   assert stretch.back_secs == 5.0
 
 
