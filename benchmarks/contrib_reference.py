@@ -5,7 +5,7 @@
   python3.7 -m benchmarks.contrib_reference [PART...]   the originals (1.15)
   python -m benchmarks.contrib_reference [PART...]      tfplugin (2.15)
 
-Parts: dense, sparse, drop_stale, towers, elastic; without one, all. On
+Parts: dense, sparse, drop_stale, towers, elastic, servers; without one, all. On
 TensorFlow 2.15 the behaviour is v1's, as on 1.15. Compare ratios of one run:
 clipped to plain, wrapped to bare, elastic to async; times differ by machine.
 """
@@ -45,13 +45,13 @@ def _config():
       intra_op_parallelism_threads=2, inter_op_parallelism_threads=2)
 
 
-def _least_ms(builders, rounds, steps):
+def _least_ms(builders, rounds, steps, target=''):
   """Returns the least time of a step of each variant; the rounds alternate."""
   calls, best = [], [float('inf')] * len(builders)
   for build in builders:
     with tf1.Graph().as_default():
       op = build()
-      session = tf1.Session(config=_config())
+      session = tf1.Session(target, config=_config())
       session.run([tf1.global_variables_initializer(),
                    tf1.local_variables_initializer()])
       calls.append(session.make_callable(op))
@@ -201,7 +201,19 @@ def elastic():
 
 
 def _cluster_rate(period):
-  sockets = [socket.socket() for _ in range(3)]
+  rates = _cluster('elastic', period, 2)
+  return round(sum(rates) / len(rates), 1)
+
+
+def servers():
+  """Milliseconds of a step with many variables of 1 kB: a worker and a ps."""
+  return {f'{number} variables': _cluster('servers', number, 1)[0]
+          for number in (220, 60)}
+
+
+def _cluster(part, amount, num_worker):
+  """Returns what each worker of a cluster of processes prints."""
+  sockets = [socket.socket() for _ in range(1 + num_worker)]
   for each in sockets:
     each.bind(('127.0.0.1', 0))
   hosts = [f'127.0.0.1:{each.getsockname()[1]}' for each in sockets]
@@ -209,37 +221,70 @@ def _cluster_rate(period):
     each.close()
   roles = [subprocess.Popen(
       [sys.executable, '-W', 'ignore', '-m', 'benchmarks.contrib_reference',
-       '--role', str(role), str(period), ','.join(hosts)],
-      stdout=subprocess.PIPE) for role in range(3)]
+       '--role', str(role), part, str(amount), ','.join(hosts)],
+      stdout=subprocess.PIPE) for role in range(len(hosts))]
   try:
-    rates = [float(role.communicate(timeout=120)[0].split()[-1])
-             for role in roles[1:]]
+    return [json.loads(role.communicate(timeout=120)[0].splitlines()[-1])
+            for role in roles[1:]]
   finally:
     for role in roles:
       role.kill()
       role.wait()
-  return round(sum(rates) / len(rates), 1)
 
 
-def _run_role(role, period, hosts):
+def _run_role(role, part, amount, hosts):
   cluster = tf1.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
   if role == 0:
     tf1.train.Server(cluster, 'ps', 0, config=_config()).join()
-  task = role - 1
-  server = tf1.train.Server(cluster, 'worker', task, config=_config())
-  device = f'/job:worker/task:{task}'
-  with tf1.device(tf1.train.replica_device_setter(
-      worker_device=device, cluster=cluster)):
+  server = tf1.train.Server(cluster, 'worker', role - 1, config=_config())
+  device = f'/job:worker/task:{role - 1}'
+  place = functools.partial(tf1.train.replica_device_setter,
+                            worker_device=device, cluster=cluster)
+  found = (_elastic_rate(amount, server.target, place, device, role - 1)
+           if part == 'elastic' else
+           _server_steps(amount, server.target, place))
+  print(json.dumps(found), flush=True)
+
+
+def _server_steps(number, target, place):
+  """Returns ms of a step by optimizer, bare and with drop stale."""
+  variants = [(name, wrapped) for name in ('SGD', 'Adam')
+              for wrapped in (False, True)]
+  times = _least_ms([functools.partial(_server_step, number, place, *variant)
+                     for variant in variants], 8, 40, target)
+  found = {}
+  for (name, wrapped), time_ms in zip(variants, times):
+    found.setdefault(name, {})['drop stale' if wrapped else 'bare'] = time_ms
+  return found
+
+
+def _server_step(number, place, name, wrapped):
+  with tf1.device(place()):
+    step = tf1.train.get_or_create_global_step()
+    x = tf.constant(np.random.RandomState(0).randn(8, 16), tf.float32)
+    loss = tf.add_n([
+        tf.reduce_mean(tf.square(tf.matmul(
+            x, tf1.get_variable(f'v{index}', [16, 16])) - 1))
+        for index in range(number)])
+    optimizer = (tf1.train.GradientDescentOptimizer(0.01) if name == 'SGD'
+                 else tf1.train.AdamOptimizer(0.01))
+    if wrapped:
+      optimizer = _contrib().opt.DropStaleGradientOptimizer(optimizer, 10)
+    return optimizer.minimize(loss, step)
+
+
+def _elastic_rate(period, target, place, device, task):
+  with tf1.device(place()):
     train, starts = _cluster_step(period, device, task)
     ready = tf1.report_uninitialized_variables(tf1.global_variables())
-  with tf1.Session(server.target) as session:
+  with tf1.Session(target) as session:
     if task == 0:
       session.run(tf1.global_variables_initializer())
     while session.run(ready).size:
       time.sleep(0.05)
     for start in starts:
       session.run(start)
-    print(_rate(session.make_callable(train)), flush=True)
+    return _rate(session.make_callable(train))
 
 
 def _cluster_step(period, device, task):
@@ -278,9 +323,10 @@ def main(arguments):
         tf.config.list_physical_devices('CPU')[0],
         [tf.config.LogicalDeviceConfiguration()] * 2)
   if arguments[:1] == ['--role']:
-    _run_role(int(arguments[1]), int(arguments[2]), arguments[3].split(','))
+    _run_role(int(arguments[1]), arguments[2], int(arguments[3]),
+              arguments[4].split(','))
     return
-  parts = (dense, sparse, drop_stale, towers, elastic)
+  parts = (dense, sparse, drop_stale, towers, elastic, servers)
   report = {'tensorflow': tf.__version__}
   for part in parts:
     if not arguments or part.__name__ in arguments:

@@ -2,22 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time of an asynchronous step with one parameter server in its own process.
 
-usage: python -m benchmarks.network.parameter_servers
+usage: python -m benchmarks.network.parameter_servers [--contrib=PYTHON]
 
 The same model under TensorFlow's strategy and ours: many small variables, and
 a large one. All forms train with one server and one worker; repeats alternate
-and the least time of each counts. Writes
+and the least time of each counts. PYTHON has TensorFlow 1.15.5: the same steps
+there, bare and with contrib's drop stale. Writes
 benchmarks/results/parameter_servers.json and a part of docs/exchange.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
+from typing import Optional
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
@@ -95,16 +99,19 @@ _COLUMNS = {
     'drop stale': '`DropStaleGradientStrategy`',
     'plain, device setter': 'no strategy',
     'drop stale, decorator': '`@drop_stale_gradients`',
+    'contrib, bare': 'no strategy, TensorFlow 1.15.5',
+    'contrib, drop stale': "contrib's drop stale, TensorFlow 1.15.5",
 }
 
 
-def measure() -> list[dict[str, Any]]:
+def measure(contrib: Optional[str]) -> list[dict[str, Any]]:
   """Returns milliseconds of a step by form, for each shape and optimizer."""
+  originals = _originals(contrib)
   server_port, worker_port = ports.pick_free(2)
   cluster = {'ps': [f'127.0.0.1:{server_port}'],
              'worker': [f'127.0.0.1:{worker_port}']}
   command = [sys.executable, '-m', 'benchmarks.network.parameter_servers',
-             json.dumps(cluster)]
+             f'--server_of={json.dumps(cluster)}']
   rows = []
   with roles.running([command], machine.ROOT):
     server = tf.distribute.Server(cluster, job_name='worker', task_index=0)
@@ -118,21 +125,36 @@ def measure() -> list[dict[str, Any]]:
         times = clipping_benchmark.least_times(
             steps, 8, 40 if number > 1 else 5)
         rows.append({'model': shapes, 'optimizer': name,
-                     'ms': dict(zip(_FORMS, times))})
+                     'ms': {**dict(zip(_FORMS, times)),
+                            **originals.get((shapes, name), {})}})
   return rows
+
+
+def _originals(contrib: Optional[str]) -> dict[tuple[str, str], Any]:
+  """Returns the times on TensorFlow 1.15.5 by shape and optimizer."""
+  found = {} if contrib is None else json.loads(subprocess.run(
+      [contrib, '-W', 'ignore', '-m', 'benchmarks.contrib_reference',
+       'servers'], cwd=machine.ROOT, check=True, stdout=subprocess.PIPE,
+      timeout=600).stdout)['servers']
+  return {(shapes, name): {f'contrib, {form}': each
+                           for form, each in times.items()}
+          for shapes, by_name in found.items()
+          for name, times in by_name.items()}
 
 
 def lines(results: page_part.Results) -> Iterator[str]:
   """Yields the lines of the table of `results`, which `main` has written."""
   yield machine.sentence(results['about'])
-  yield from page_part.table('model', ['optimizer', *_COLUMNS.values()], (
-      (row['model'], [row['optimizer'], *(
-          _cell(row['ms'], form) for form in _COLUMNS)])
+  yield from page_part.table('model, optimizer', list(_COLUMNS.values()), (
+      (f'{row["model"]}, {row["optimizer"]}', [
+          _cell(row['ms'], form) for form in _COLUMNS])
       for row in results['rows']))
 
 
-def _cell(times: dict[str, float], form: str) -> str:
+def _cell(times: dict[str, float], form: str) -> Optional[str]:
   """Returns a time, and how many times as fast as TensorFlow's it is."""
+  if form not in times:
+    return None
   cell = f'{times[form]:.2f} ms'
   if form == 'TensorFlow':
     return cell
@@ -147,14 +169,18 @@ PART = page_part.PagePart(
 
 def main(argv):
   """Measures and writes; with a cluster as argument, is its server."""
-  if len(argv) > 1:
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument('--contrib', metavar='PYTHON')
+  parser.add_argument('--server_of', type=json.loads, help=argparse.SUPPRESS)
+  arguments = parser.parse_args(argv)
+  if arguments.server_of:
     roles.requests()  # Ends with the benchmark.
     tf.distribute.Server(
-        json.loads(argv[1]), job_name='ps', task_index=0).join()
+        arguments.server_of, job_name='ps', task_index=0).join()
   about = machine.about()
-  PART.write({'about': about, 'rows': measure()})
+  PART.write({'about': about, 'rows': measure(arguments.contrib)})
   os._exit(0)  # Servers of TensorFlow do not end.
 
 
 if __name__ == '__main__':
-  main(sys.argv)
+  main(sys.argv[1:])
