@@ -56,14 +56,13 @@ Written by `python -m tests.chaos.joins {arguments}
 most {most} at a time: a further one is refused. Each leaves after a random
 time, by SIGTERM or SIGKILL, or stays.
 
-| form | joined | left | killed | steps | goodput | first push, s |
+| form | joined | left | killed | steps | goodput | first push, s: median, longest |
 | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
 Joined: workers that the run had a place for. Left: those of them that left
 before the end, by either signal. Killed: by SIGKILL. Steps: of the chief and
-all workers. The first push is timed from the start of the process: median,
-longest.
+all workers. The first push is timed from the start of the process.
 
 Goodput is the share of the time in which tasks trained at their own pace. A
 task's pace is its median step. If a step takes more than twice as long, the
