@@ -181,8 +181,9 @@ def _medians(rounds):
 
 def _lines(results: page_part.Results) -> Iterator[str]:
   yield (f'The milliseconds of the ops in a step, and their number, by type of '
-         f'op: medians of {_STEPS} traced steps. Ops run at the same time, so their sum may '
-         'be more than the step. `python -m benchmarks.profiles` on '
+         f'op: medians of {_STEPS} traced steps. Ops run at the same time, '
+         'so their sum may be more than the step. '
+         '`python -m benchmarks.profiles` on '
          f'{machine.sentence(results["about"])}')
   for name, case in CASES.items():
     if name in results['cases']:

@@ -56,13 +56,14 @@ Written by `python -m tests.chaos.joins {arguments}
 most {most} at a time: a further one is refused. Each leaves after a random
 time, by SIGTERM or SIGKILL, or stays.
 
-| form | joined | left | killed | steps | goodput | first push, s: median, longest |
+| form | joined | left | killed | steps | goodput | first push, s |
 | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
 Joined: workers that the run had a place for. Left: those of them that left
 before the end, by either signal. Killed: by SIGKILL. Steps: of the chief and
-all workers. The first push is timed from the start of the process.
+all workers. First push: from the start of the process, median and
+longest.
 
 Goodput is the share of the time in which tasks trained at their own pace. A
 task's pace is its median step. If a step takes more than twice as long, the
