@@ -130,6 +130,7 @@ def _by_session(decorate, cluster, model_fn):
     with cluster.session(0, graph) as session:
       session.run(tf1.global_variables_initializer())
       session.run(tf1.local_variables_initializer())
+      session.run(tf1.tables_initializer())
       sent = transfers.messages_of(session, spec.train_op)
       for _ in range(2):
         session.run(spec.train_op)

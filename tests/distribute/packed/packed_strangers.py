@@ -175,5 +175,91 @@ def references(make_optimizer):
   return model_fn
 
 
+def _tables(*names, **kwargs):
+  return [tf1.get_variable(name, [8, 4], initializer=_random(seed), **kwargs)
+          for seed, name in enumerate(names)]
+
+
+def lookups(make_optimizer):
+  """Looks up what another lookup found, ids of several ranks, and no ids."""
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    tables = _tables('v_first', 'v_second', 'v_third', 'v_fourth')
+    references = _tables('v_fifth', 'v_sixth', use_resource=False)
+    pairs = tf1.placeholder_with_default(
+        np.array([[1, 1], [7, 0], [2, 5], [3, 1]], np.int64), [None, 2])
+    first = tf.gather(tables[0], pairs)
+    # The second table's ids are found with the first one's rows.
+    second = tf.nn.embedding_lookup(tables[1], tf.argmax(first, -1))
+    third = tf.gather(tables[2], tf1.placeholder_with_default(3, []))
+    none = tf.gather(tables[3], tf1.placeholder_with_default(
+        np.zeros([0], np.int64), [None]))
+    fifth, sixth = (tf.nn.embedding_lookup(each, pairs[:, 0])
+                    for each in references)
+    outputs = tf.reduce_sum(first * second, 1) * third * tf.tanh(fifth) + sixth
+    loss = tf.reduce_mean(tf.square(outputs)) + tf.reduce_sum(none)
+    return _spec(mode, loss, make_optimizer().minimize(
+        loss, tf1.train.get_global_step()))
+
+  return model_fn
+
+
+def lookups_around_an_update(make_optimizer):
+  """Looks rows up, changes them, and looks them up again, with a loop."""
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    ids = tf1.placeholder_with_default([3, 3, 0, 6], [None])
+    first, second = _tables('v_first', 'v_second', use_resource=True)
+    counts, = _tables('counts', use_resource=True, trainable=False)
+    before = tf.gather(first, ids) * tf.gather(second, ids)
+    with tf.control_dependencies([before]):
+      counted = counts.scatter_add(tf.IndexedSlices(tf.ones([4, 4]), ids))
+    with tf.control_dependencies([counted]):
+      seen = tf.gather(counts, ids) * tf.gather(first, ids)
+    _, chosen = tf1.while_loop(
+        lambda i, _: i < 2,
+        lambda i, each: (i + 1, (each + tf.cast(tf.reduce_sum(
+            tf.gather(second, ids)) > 0.0, tf.int32)) % 8), [0, ids])
+    after = tf.gather(second, chosen)
+    loss = tf.reduce_mean(tf.square(before * after)) + tf.reduce_mean(
+        tf.square(seen))
+    return _spec(mode, loss, counted, make_optimizer().minimize(
+        loss, tf1.train.get_global_step()))
+
+  return model_fn
+
+
+def columns(make_optimizer):
+  """Has the columns of a recommender: a vocabulary, hashes, a cross."""
+
+  def model_fn(features, labels, mode):
+    del labels
+    features = {'word': tf.constant(['a', 'b', 'b', 'c']),
+                'user': tf.constant([5, 2, 5, 900], tf.int64),
+                'place': tf.constant([1, 9, 1, -1], tf.int64)}
+    word = tf.feature_column.categorical_column_with_vocabulary_list(
+        'word', ['a', 'b'], num_oov_buckets=2)
+    user = tf.feature_column.categorical_column_with_hash_bucket(
+        'user', 16, tf.int64)
+    bounded = tf.feature_column.categorical_column_with_identity(
+        'place', 8, default_value=0)
+    cross = tf.feature_column.crossed_column(['word', 'user'], 32)
+    with tf1.variable_scope('v', initializer=_random(3)):
+      hidden = tf1.feature_column.input_layer(features, [
+          tf.feature_column.embedding_column(
+              column, 4, initializer=_random(seed))
+          for seed, column in enumerate((word, user, bounded))])
+      logits = tf1.feature_column.linear_model(features, [word, user, cross])
+    loss = tf.reduce_mean(tf.square(tf.reduce_sum(hidden, 1, True) * 0.5 +
+                                    logits - 1.0))
+    return _spec(mode, loss, make_optimizer().minimize(
+        loss, tf1.train.get_global_step()))
+
+  return model_fn
+
+
 PROGRAMS = {each.__name__: each for each in (
-    around_an_assign, started_by_another, two_games, tables, references)}
+    around_an_assign, started_by_another, two_games, tables, references,
+    lookups, lookups_around_an_update, columns)}

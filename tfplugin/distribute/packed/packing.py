@@ -142,46 +142,66 @@ def _slices_carried(values: Sequence[Any], ways: Sequence[Way]) -> list[Any]:
       _are_packable_slices(value) and (value.dtype, value.indices.dtype)))
 
 
+def indices_sent_together(
+    indices: Sequence[tf.Tensor], source: str, destination: str,
+    ) -> list[tuple[tf.Tensor, tf.Tensor]]:
+  """Returns `indices`, of rank 1, at the destination, and how many they are.
+
+  Equal tensors are sent once.
+  """
+  each_once = {each.ref(): each for each in indices}
+  dtype, number = indices[0].dtype, len(each_once)
+  with placement.only_on(that_packs(source, dtype)):
+    sent = tf.concat([[tf.size(each, dtype) for each in each_once.values()],
+                      *each_once.values()], 0)
+  with placement.only_on(that_packs(destination, dtype)):
+    counts = sent[:number]
+    arrived = dict(zip(each_once, zip(
+        tf.split(sent[number:], counts, num=number),
+        tf.unstack(counts, num=number))))
+  return [arrived[each.ref()] for each in indices]
+
+
 def _slices_sent_together(slices: Sequence[tf.IndexedSlices], source: str,
                           destination: str) -> list[tf.IndexedSlices]:
   """Returns `slices` at the destination; tables may share their indices."""
-  indices = {each.indices.ref(): each.indices for each in slices}
-  dtype, number = slices[0].indices.dtype, len(indices)
-  with placement.only_on(that_packs(source, dtype)):
-    sent_indices = tf.concat([
-        [tf.size(each, dtype) for each in indices.values()],
-        *indices.values()], 0)
+  arrived = indices_sent_together(
+      [each.indices for each in slices], source, destination)
   with placement.only_on(source):
     sent = tf.concat([tf.reshape(each.values, [-1]) for each in slices], 0)
-  with placement.only_on(that_packs(destination, dtype)):
-    counts = sent_indices[:number]
-    arrived = dict(zip(indices, zip(
-        tf.split(sent_indices[number:], counts, num=number),
-        tf.unstack(counts, num=number))))
-    sizes = tf.stack([arrived[each.indices.ref()][1] * _row_size(each)
-                      for each in slices])
+  with placement.only_on(that_packs(destination, slices[0].indices.dtype)):
+    sizes = tf.stack([number * _row_size(each)
+                      for each, (_, number) in zip(slices, arrived)])
   with placement.only_on(destination):
     parts = tf.split(sent, sizes, num=len(slices))
     return [tf.IndexedSlices(
         tf.reshape(part, [-1, *each.values.shape.as_list()[1:]]),
-        arrived[each.indices.ref()][0], each.dense_shape)
-            for part, each in zip(parts, slices)]
+        indices, each.dense_shape)
+            for part, each, (indices, _) in zip(parts, slices, arrived)]
 
 
 def _are_packable_slices(value: Any) -> bool:
   """Returns whether `value` has rows of a static size, and they are small."""
   # A program may make slices of lists.
-  if not (isinstance(value, tf.IndexedSlices) and
-          isinstance(value.values, tf.Tensor) and
-          isinstance(value.indices, tf.Tensor) and value.dtype in _TYPES and
-          value.indices.shape.rank == 1 and value.values.shape.rank and
-          value.values.shape[1:].is_fully_defined() and _row_size(value)):
+  return bool(
+      isinstance(value, tf.IndexedSlices) and
+      isinstance(value.values, tf.Tensor) and
+      isinstance(value.indices, tf.Tensor) and
+      value.indices.shape.rank == 1 and value.values.shape.rank and
+      are_small_rows(value.values.shape.as_list()[0], value.values.shape[1:],
+                     value.dtype))
+
+
+def are_small_rows(number: Optional[int], shape: tf.TensorShape,
+                   dtype: tf.DType) -> bool:
+  """Returns whether rows of a shape, perhaps an unknown number, are packed."""
+  if dtype not in _TYPES or not shape.is_fully_defined() or (
+      not shape.num_elements()):
     return False
-  num_bytes = _row_size(value) * value.dtype.size
-  num_rows = value.values.shape.as_list()[0]
-  if num_rows is None:
+  num_bytes = shape.num_elements() * dtype.size
+  if number is None:
     return num_bytes <= min(MAX_BYTES, MAX_ROW_BYTES)
-  return num_bytes * num_rows <= MAX_BYTES
+  return num_bytes * number <= MAX_BYTES
 
 
 def _row_size(slices: tf.IndexedSlices) -> int:

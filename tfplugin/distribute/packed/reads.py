@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
+from tfplugin.distribute.packed import lookups
 from tfplugin.distribute.packed import packing
 
 tf1 = tf.compat.v1
@@ -22,7 +23,9 @@ _BEFORE_TRAINING = ('init_op', 'local_init_op', 'ready_op',
 
 
 def pack_reads(spec: Any, outputs: Iterable[Any] = ()) -> None:
-  """Packs what a whole train step needs of small variables on other tasks.
+  """Packs what a whole train step needs of variables on other tasks.
+
+  It packs small variables, and the rows of lookups.
 
   `spec` is an EstimatorSpec; `outputs` are the values of its `train_op`, by
   default itself. Nothing may be differentiated afterwards: a gradient would
@@ -39,10 +42,12 @@ def pack_reads(spec: Any, outputs: Iterable[Any] = ()) -> None:
              if not op.graph.building_function]
   packs = {}
   needed = graph_order.upstream(targets) - _before_training(spec)
-  for op in _in_order(needed):
+  in_order = _in_order(needed)
+  lookups.pack(in_order)
+  for op in in_order:
     if not _is_whole_read(op):
       continue
-    source = _source_of(op)
+    source = lookups.server_of(op)
     for consumer in dict.fromkeys(op.outputs[0].consumers()):
       if consumer in needed and consumer.device and packing.is_remote(
           source, consumer.device):
@@ -83,11 +88,6 @@ def _is_whole_read(op: tf.Operation) -> bool:
           not _tf_internals.is_in_branch_or_loop(op))
 
 
-def _source_of(read: tf.Operation) -> str:
-  """Returns the device of a read: its variable's, whatever it asks for."""
-  return read.inputs[0].op.device
-
-
 def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
   """Replaces the read of each (read, consumer) pair by a part of a pack."""
   reads = {}
@@ -99,7 +99,7 @@ def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
   with tf.init_scope():
     parts = dict(zip(reads, packing.packed(
         [read.outputs[0] for read in reads.values()],
-        _source_of(first_read), first_consumer.device)))
+        lookups.server_of(first_read), first_consumer.device)))
   for read, consumer in uses:
     for index, tensor in enumerate(consumer.inputs):
       if tensor is read.outputs[0]:

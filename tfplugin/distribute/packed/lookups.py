@@ -1,0 +1,182 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of tables that share a message.
+
+A lookup sends its ids to the server of the table, and its rows come back: two
+messages for each table of a model. Here all tables of a server share them. No
+bit changes on the way.
+
+  worker                               parameter server
+  ids of all lookups    -- one -->     lookups
+  the model's work      <-- one --     rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
+from tfplugin.distribute import placement
+from tfplugin.distribute.packed import packing
+
+tf1 = tf.compat.v1
+
+# They take no new value, though TensorFlow calls them stateful: a check of the
+# ids, and reads of a vocabulary.
+_TAKE_NOTHING = ('Assert', 'LookupTableFind', 'LookupTableFindV2',
+                 'LookupTableSize', 'LookupTableSizeV2')
+
+
+class _Lookup(NamedTuple):
+  """A lookup, and those of its consumers that are in another task."""
+
+  op: tf.Operation
+  users: Sequence[tf.Operation]
+
+  @property
+  def ids(self) -> tf.Tensor:
+    return self.op.inputs[1]
+
+  @property
+  def rows(self) -> tf.Tensor:
+    return self.op.outputs[0]
+
+  @property
+  def row_shape(self) -> tf.TensorShape:
+    return self.rows.shape[self.ids.shape.rank:]
+
+
+def pack(operations: Sequence[tf.Operation]) -> None:
+  """Packs the lookups among `operations`: those of a step, in their order.
+
+  Lookups share messages if none waits for another one, if they have the same
+  control inputs, and if a fetch of one takes the same values from iterators,
+  placeholders and random ops as a fetch of the other.
+  """
+  known = frozenset(operations)
+  lookups = [_Lookup(op, [
+      user for user in dict.fromkeys(op.outputs[0].consumers())
+      if user in known and user.device and packing.is_remote(
+          server_of(op), user.device)])
+             for op in operations if _is_packable(op)]
+  lookups = [each for each in lookups if each.users]
+  if len(lookups) < 2:
+    return
+  depths = _depths(operations, {each.op for each in lookups})
+  packs = {}
+  for each in lookups:
+    ways = {(packing.task_of(server_of(each.op)), packing.task_of(
+        each.ids.device), packing.task_of(user.device))
+            for user in each.users}
+    if len(ways) == 1:
+      key = (*ways, each.ids.dtype, each.rows.dtype, depths[each.op],
+             frozenset(each.op.control_inputs), _begun_by(each.ids))
+      packs.setdefault(key, []).append(each)
+  for each in packs.values():
+    if len(each) > 1:
+      _send_together(each)
+
+
+def server_of(read: tf.Operation) -> str:
+  """Returns the device of the variable that an op reads."""
+  op = read.inputs[0].op
+  return op.device if _tf_internals.makes_variable(op) else (
+      op.inputs[0].op.device)
+
+
+def _is_packable(op: tf.Operation) -> bool:
+  """Returns whether `op` looks up small rows of a variable in another task."""
+  if op.type == 'ResourceGather':
+    is_of_table = _tf_internals.makes_variable(op.inputs[0].op)
+  else:  # Of a reference variable, where that is.
+    is_of_table = (
+        op.type == 'GatherV2' and
+        _tf_internals.reads_whole_variable(op.inputs[0].op) and
+        not packing.is_remote(server_of(op), op.device) and
+        tf.get_static_value(op.inputs[2]) == 0)
+  if not is_of_table or op.get_attr('batch_dims') or (
+      _tf_internals.is_in_branch_or_loop(op)):
+    return False
+  lookup = _Lookup(op, ())
+  return bool(
+      lookup.ids.device and
+      packing.is_remote(server_of(op), lookup.ids.device) and
+      lookup.ids.shape.rank is not None and
+      packing.are_small_rows(lookup.ids.shape.num_elements(),
+                             lookup.row_shape, lookup.rows.dtype))
+
+
+def _depths(operations: Sequence[tf.Operation], lookups: set[tf.Operation],
+            ) -> dict[tf.Operation, int]:
+  """Returns how many of `lookups` each operation waits for, one after another.
+
+  Those of the same depth do not wait for each other. A lookup is in no loop:
+  so this ends.
+  """
+  depths, is_changed = dict.fromkeys(operations, 0), True
+  while is_changed:
+    is_changed = False
+    for op in operations:
+      depth = max((depths.get(source, 0) + (source in lookups)
+                   for source in graph_order.sources(op)), default=0)
+      if depth > depths[op]:
+        depths[op], is_changed = depth, True
+  return depths
+
+
+def _begun_by(ids: tf.Tensor) -> frozenset[tf.Operation]:
+  """Returns the ops that `ids` take new values from in each step."""
+
+  def begins(op):
+    return op.type not in _TAKE_NOTHING and _tf_internals.begins_work(op)
+
+  return frozenset(
+      op for op in graph_order.upstream([ids.op], stop=begins)
+      if op.type == 'Placeholder' or begins(op) and not (
+          _tf_internals.reads_only(op) or
+          _tf_internals.reads_whole_variable(op)))
+
+
+def _send_together(lookups: Sequence[_Lookup]) -> None:
+  """Lets users have rows of one message, looked up for ids of one message."""
+  first = lookups[0]
+  worker, server = first.users[0].device, server_of(first.op)
+  with tf.init_scope():
+    flat = {}
+    for each in lookups:
+      if each.ids.ref() not in flat:
+        with placement.only_on(each.ids.device):
+          flat[each.ids.ref()] = tf.reshape(each.ids, [-1])
+    arrived = packing.indices_sent_together(
+        [flat[each.ids.ref()] for each in lookups], first.ids.device, server)
+    with placement.only_on(server), tf.control_dependencies(
+        first.op.control_inputs):
+      sent = tf.concat([tf.reshape(_looked_up(each.op, ids), [-1])
+                        for each, (ids, _) in zip(lookups, arrived)], 0)
+    with placement.only_on(worker):
+      shapes = [tf.concat([tf.shape(each.ids), each.row_shape], 0)
+                for each in lookups]
+      parts = tf.split(sent, tf.stack([
+          tf.reduce_prod(shape) for shape in shapes]), num=len(lookups))
+      for each, part, shape in zip(lookups, parts, shapes):
+        _use(tf.ensure_shape(tf.reshape(part, shape), each.rows.shape), each)
+
+
+def _looked_up(op: tf.Operation, ids: tf.Tensor) -> tf.Tensor:
+  """Returns the rows of the table of `op` for other ids."""
+  if op.type == 'ResourceGather':
+    return tf.raw_ops.ResourceGather(
+        resource=op.inputs[0], indices=ids, dtype=op.outputs[0].dtype)
+  return tf.gather(op.inputs[0], ids)
+
+
+def _use(rows: tf.Tensor, lookup: _Lookup) -> None:
+  """Lets the users of a lookup use `rows` in its place."""
+  for user in lookup.users:
+    for index, tensor in enumerate(user.inputs):
+      if tensor is lookup.rows:
+        _tf_internals.redirect_input(user, index, rows)
