@@ -16,11 +16,15 @@ import tensorflow as tf
 # How TensorFlow scales the loss of a replica.
 from tensorflow.python.distribute import distribute_utils
 
+# Whether a replica makes summaries; see `summaries_of_all`.
+from tensorflow.python.distribute import summary_op_util
+
 # Each reduced loss of `tf.compat.v1.losses` calls its `add_loss`.
 from tensorflow.python.ops.losses import util as losses_util
 
 from tfplugin._tf_internals import arithmetic
 from tfplugin._tf_internals import keras
+from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
 
@@ -160,3 +164,17 @@ def _scaled(loss: tf.Tensor) -> tf.Tensor:
   if scaled is None:
     return _scale_loss(loss)
   return loss if getattr(_local, 'as_they_are', False) else scaled
+
+
+@contextlib.contextmanager
+def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
+  """Makes `tf.compat.v1.summary` write summaries in all replicas.
+
+  By default only the first replica makes them, and the others' values are lost.
+  A private function decides. It is replaced for a while, for all threads; hence
+  the lock, and `applies`, which returns whether the current thread takes part.
+  """
+  with replacing.replaced(
+      summary_op_util, skip_summary=lambda skip: (
+          lambda: not applies() and skip())):
+    yield
