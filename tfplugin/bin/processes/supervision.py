@@ -26,7 +26,7 @@ from tfplugin.bin.processes import watches
 from tfplugin.distribute import cluster_config
 from tfplugin.events import event_log
 from tfplugin.events import record
-from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import task_records
 
 _REPORT_AFTER_SECS = 5.0
 
@@ -203,6 +203,6 @@ class SupervisedRun:
     for name, lost_at in list(self._unreported.items()):
       if time.monotonic() - lost_at >= delay:
         del self._unreported[name]
-        finish_board.report_finished(
+        task_records.report_finished(
             tf.train.ClusterSpec(dict(self._addresses)), name,
             time_limit_secs=5.0)
