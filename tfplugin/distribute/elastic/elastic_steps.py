@@ -21,6 +21,7 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
+from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
@@ -219,12 +220,12 @@ class ElasticSteps(met_updates.MetUpdates):
     var = _tf_internals.own_variable(var)
     update = super()._update
     if self._is_in_step:
-      parameter_server_base.refuse_keras_3_update(
+      keras_refusals.refuse_keras_3_update(
           fn, self._container_strategy(),
           'it sums the gradients of all devices, of which each has its own')
     step = parameter_server_base.global_step()
     if step is not None and self._settings.count_steps == 'communications':
-      parameter_server_base.refuse_keras_step(
+      keras_refusals.refuse_keras_step_count(
           fn, self._container_strategy(), ", or pass count_steps='local'")
       if self._is_in_step and parameter_server_base.unwrapped(var) is step:
         if not self.only:  # Once for all replicas.

@@ -13,11 +13,11 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
+from tfplugin.distribute.updates import keras_refusals
 from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
@@ -137,7 +137,7 @@ class TowerExtended(untuned_inputs.UntunedInputs,
 
   def _update(self, var, fn, args, kwargs, group):
     if _in_graph():
-      parameter_server_base.refuse_keras_3_update(
+      keras_refusals.refuse_keras_3_update(
           fn, self._container_strategy(),
           'in a graph it returns nothing that a session could run')
     if isinstance(var, tf1.Variable) and not hasattr(var, 'handle'):
