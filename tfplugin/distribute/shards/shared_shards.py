@@ -14,7 +14,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import refusals
+from tfplugin.distribute import refusal_mixins
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
@@ -37,7 +37,7 @@ _NONE = (None, tf.VariableAggregation.NONE)
 _MEAN = tf.distribute.ReduceOp.MEAN
 
 
-class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
+class SharedShards(shard_loss.ScalesLoss, refusal_mixins.NoKerasSessions,
                    tf1.distribute.Strategy, tf.distribute.Strategy):
   """Strategy that builds a function once per shard, with shared variables.
 
