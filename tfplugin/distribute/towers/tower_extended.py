@@ -18,7 +18,6 @@ from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
 from tfplugin.distribute.updates import keras_refusals
-from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
@@ -91,7 +90,8 @@ class TowerExtended(untuned_inputs.UntunedInputs,
       return call_fn()
     return split_model.build(call_fn, split_graph.SplitGraph(
         batch.dense, batch.composites, batch.num_rows, batch.bounds,
-        self._compute_devices, weighted_sum.row_shares, batch.parts))
+        self._compute_devices, split_graph.WEIGHTS_OF_MOMENTS['mean'],
+        batch.parts))
 
   def _make_input_fn_iterator(self, input_fn, replication_mode):
     # The last batches may be fewer than the towers: some get none.
