@@ -47,7 +47,7 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
     return gradient_with
 
   with gradients_through(applies, take_and_note), (
-      replacing.replaced(tf.GradientTape, gradient=noting)):
+      replacing.replaced_in_turn(tf.GradientTape, gradient=noting)):
     yield
 
 
@@ -72,7 +72,7 @@ def gradients_through(applies: Callable[[], bool], take: Callable,
         return take(helper, dict(bound.arguments))
     return helper_with
 
-  with replacing.replaced(gradients_util, _GradientsHelper=taking):
+  with replacing.replaced_in_turn(gradients_util, _GradientsHelper=taking):
     yield
 
 

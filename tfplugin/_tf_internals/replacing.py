@@ -1,6 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Replacement of functions of TensorFlow and Keras for a while."""
+"""Replacement of members of TensorFlow and Keras for a while.
+
+Each replacement of this package that ends is made here. Those that stay until
+the process ends are in docs/private_tensorflow.md.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,37 @@ from collections.abc import Iterator
 from typing import Any
 
 _LOCK = threading.RLock()
+_INHERITED = object()
 
 
 @contextlib.contextmanager
 def replaced(owner: Any,
              **replacements: Callable[[Any], Any]) -> Iterator[None]:
-  """Replaces members of `owner`, a module or class, for all threads.
+  """Replaces members of `owner`, a module, class or object, for all threads.
 
   `replacements` has a function for each member, from the old one to the new
-  one. Another thread waits until the old ones are back.
+  one. A member that `owner` inherits is inherited again afterwards.
   """
-  with _LOCK:
-    before = {name: getattr(owner, name) for name in replacements}
-    try:
-      for name, replacement in replacements.items():
-        setattr(owner, name, replacement(before[name]))
-      yield
-    finally:
-      for name, member in before.items():
+  before = {name: vars(owner).get(name, _INHERITED) for name in replacements}
+  try:
+    for name, replacement in replacements.items():
+      setattr(owner, name, replacement(getattr(owner, name)))
+    yield
+  finally:
+    for name, member in before.items():
+      if member is not _INHERITED:
         setattr(owner, name, member)
+      elif name in vars(owner):
+        delattr(owner, name)
+
+
+@contextlib.contextmanager
+def replaced_in_turn(owner: Any,
+                     **replacements: Callable[[Any], Any]) -> Iterator[None]:
+  """Replaces as `replaced`; another thread waits until the old ones are back.
+
+  It is for contexts in which one thread builds a model. A context that lasts
+  for a training, or that threads which wait for each other enter, would block.
+  """
+  with _LOCK, replaced(owner, **replacements):
+    yield

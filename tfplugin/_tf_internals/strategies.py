@@ -310,7 +310,7 @@ def seeds_by_replica() -> Iterator[None]:
       return first, second
     return get_own_seed
 
-  with replacing.replaced(random_seed, get_seed=by_replica):
+  with replacing.replaced_in_turn(random_seed, get_seed=by_replica):
     yield
 
 

@@ -15,6 +15,8 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin._tf_internals import replacing
+
 
 @contextlib.contextmanager
 def evaluator_asks(goes_on: Callable[[], bool],
@@ -31,19 +33,17 @@ def evaluator_asks(goes_on: Callable[[], bool],
   these, which are private and no arguments.
   """
   training = sys.modules[tf.estimator.TrainSpec.__module__]
-  listener = training._ContinuousEvalListener
-  evaluator = training._TrainingExecutor._Evaluator
-  before, once = listener.before_eval, evaluator.evaluate_and_export
-  clock = training.time
-  listener.before_eval = lambda self: before(self) and goes_on()
-  evaluator.evaluate_and_export = lambda self: evaluate(
-      self._estimator, functools.partial(once, self))
-  training.time = types.SimpleNamespace(time=clock.time, sleep=wait)
-  try:
+  rounds = replacing.replaced(
+      training._ContinuousEvalListener,
+      before_eval=lambda before: lambda self: before(self) and goes_on())
+  evaluations = replacing.replaced(
+      training._TrainingExecutor._Evaluator,
+      evaluate_and_export=lambda once: lambda self: evaluate(
+          self._estimator, functools.partial(once, self)))
+  waits = replacing.replaced(training, time=lambda clock: types.SimpleNamespace(
+      time=clock.time, sleep=wait))
+  with rounds, evaluations, waits:
     yield
-  finally:
-    listener.before_eval, evaluator.evaluate_and_export = before, once
-    training.time = clock
 
 
 def evaluation_of_saves(

@@ -14,6 +14,8 @@ import tensorflow as tf
 # Makes the dataset of one device, which a strategy reads; see `untuned_inputs`.
 from tensorflow.python.data.ops import multi_device_iterator_ops
 
+from tfplugin._tf_internals import replacing
+
 
 @contextlib.contextmanager
 def inputs_through(estimator: tf.estimator.Estimator,
@@ -23,18 +25,15 @@ def inputs_through(estimator: tf.estimator.Estimator,
   A private method calls an input_fn with the arguments that it declares. A
   public wrapper around the input_fn would hide these.
   """
-  original = estimator._call_input_fn
+  def changed(original):
+    def changed_input(*args, **kwargs):
+      data = original(*args, **kwargs)
+      with tf.device('/cpu:0'):  # The device of an input_fn.
+        return change(data)
+    return changed_input
 
-  def call(*args, **kwargs):
-    data = original(*args, **kwargs)
-    with tf.device('/cpu:0'):  # The device of an input_fn.
-      return change(data)
-
-  estimator._call_input_fn = call
-  try:
+  with replacing.replaced(estimator, _call_input_fn=changed):
     yield
-  finally:
-    del estimator._call_input_fn
 
 
 def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
@@ -57,12 +56,9 @@ def untuned_inputs() -> Iterator[None]:
   The dataset holds one element, and no public API reaches its options. With
   autotune, closing it could wait a minute for the thread that tunes.
   """
-  original = multi_device_iterator_ops._create_device_dataset
   options = tf.data.Options()
   options.autotune.enabled = False
-  multi_device_iterator_ops._create_device_dataset = (
-      lambda *args: original(*args).with_options(options))
-  try:
+  with replacing.replaced(
+      multi_device_iterator_ops, _create_device_dataset=lambda original: (
+          lambda *args: original(*args).with_options(options))):
     yield
-  finally:
-    multi_device_iterator_ops._create_device_dataset = original

@@ -28,6 +28,8 @@ from tensorflow.python.training import basic_session_run_hooks
 # `servers_and_sessions_through`.
 from tensorflow.python.training import session_manager
 
+from tfplugin._tf_internals import replacing
+
 tf1 = tf.compat.v1
 
 # Processes that save together count steps, not seconds, as TensorFlow does.
@@ -99,21 +101,20 @@ def session_config_through(change: Callable) -> Iterator[None]:
 def _training_sessions_through(change: Callable[[dict], None]
                               ) -> Iterator[None]:
   """Lets `change` edit the arguments of an Estimator's training session."""
+  def changed(original):
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)  # A nested context reads the signature.
+    def make(*args, **kwargs):
+      bound = signature.bind(*args, **kwargs)
+      change(bound.arguments)
+      return original(*bound.args, **bound.kwargs)
+
+    return make
+
   training = sys.modules[tf.estimator.Estimator.__module__].training
-  original = training.MonitoredTrainingSession
-  signature = inspect.signature(original)
-
-  @functools.wraps(original)  # A nested context reads the signature.
-  def make(*args, **kwargs):
-    bound = signature.bind(*args, **kwargs)
-    change(bound.arguments)
-    return original(*bound.args, **bound.kwargs)
-
-  training.MonitoredTrainingSession = make
-  try:
+  with replacing.replaced(training, MonitoredTrainingSession=changed):
     yield
-  finally:
-    training.MonitoredTrainingSession = original
 
 
 @contextlib.contextmanager
@@ -124,16 +125,13 @@ def timers_by(clock: Callable[[], float]) -> Iterator[None]:
   other. When that clock is set back by an hour, no checkpoint is saved for an
   hour.
   """
-  owners = (basic_session_run_hooks, session_manager,
-            sys.modules[tf.estimator.TrainSpec.__module__])
-  original = owners[0].time
-  for owner in owners:
-    owner.time = types.SimpleNamespace(**{**vars(original), 'time': clock})
-  try:
+  with contextlib.ExitStack() as stack:
+    for owner in (basic_session_run_hooks, session_manager,
+                  sys.modules[tf.estimator.TrainSpec.__module__]):
+      stack.enter_context(replacing.replaced(
+          owner, time=lambda original: types.SimpleNamespace(
+              **{**vars(original), 'time': clock})))
     yield
-  finally:
-    for owner in owners:
-      owner.time = original
 
 
 @contextlib.contextmanager
@@ -143,18 +141,13 @@ def servers_with(options: tf.compat.v1.ConfigProto) -> Iterator[None]:
   Without a strategy Estimator gives its server only the GPU options. It makes
   the server by a private module.
   """
-  training = sys.modules[tf.estimator.TrainSpec.__module__]
-  original = training.server_lib
-
-  def start(*args, **kwargs):
-    return original.Server(*args, **{**kwargs, 'config': options})
-
-  training.server_lib = types.SimpleNamespace(
-      Server=start, ClusterSpec=original.ClusterSpec)
-  try:
+  with replacing.replaced(
+      sys.modules[tf.estimator.TrainSpec.__module__],
+      server_lib=lambda original: types.SimpleNamespace(
+          Server=lambda *args, **kwargs: original.Server(
+              *args, **{**kwargs, 'config': options}),
+          ClusterSpec=original.ClusterSpec)):
     yield
-  finally:
-    training.server_lib = original
 
 
 @contextlib.contextmanager
@@ -169,25 +162,21 @@ def servers_and_sessions_through(
   coordinator of strategies and the manager of sessions take the classes from
   modules of private names, and give a caller no say in the cluster.
   """
-  owners = (sys.modules[tf.estimator.TrainSpec.__module__],
-            distribute_coordinator)
-  servers = [owner.server_lib for owner in owners]
-  sessions = session_manager.session
+  def changed_sessions(original):
+    def make(target='', graph=None, config=None):
+      return original.Session(target, graph, session_config(config))
+    return types.SimpleNamespace(Session=make)
 
-  def make_session(target='', graph=None, config=None):
-    return sessions.Session(target, graph, session_config(config))
-
-  for owner, module in zip(owners, servers):
-    owner.server_lib = types.SimpleNamespace(
-        Server=_with_keywords(module.Server, server_config),
-        ClusterSpec=module.ClusterSpec)
-  session_manager.session = types.SimpleNamespace(Session=make_session)
-  try:
+  with contextlib.ExitStack() as stack:
+    for owner in (sys.modules[tf.estimator.TrainSpec.__module__],
+                  distribute_coordinator):
+      stack.enter_context(replacing.replaced(
+          owner, server_lib=lambda original: types.SimpleNamespace(
+              Server=_with_keywords(original.Server, server_config),
+              ClusterSpec=original.ClusterSpec)))
+    stack.enter_context(
+        replacing.replaced(session_manager, session=changed_sessions))
     yield
-  finally:
-    session_manager.session = sessions
-    for owner, module in zip(owners, servers):
-      owner.server_lib = module
 
 
 def _with_keywords(make: Callable, change: Callable[[dict], dict]) -> Callable:

@@ -27,7 +27,7 @@ def sizes_as_ops(applies: Callable[[Any], bool]) -> Iterator[None]:
   """
   by_input, by_tensor = (functools.partial(_reading, applies, name)
                          for name in ('input', 'tensor'))
-  with replacing.replaced(
+  with replacing.replaced_in_turn(
       array_ops, shape_internal=by_input, size_internal=by_input,
       ones_like_impl=by_tensor, array_like_impl=by_tensor):
     yield
