@@ -106,11 +106,13 @@ def _exchanges():
 
 
 CASES: Mapping[str, Case] = {
-    'dense': Case('Dense clip, all rows beyond', 'clipping', 'SGD',
+    'dense': Case('Dense clip, all rows beyond the bound', 'clipping', 'SGD',
                   _dense('v2')),
-    'dense_v1': Case('Dense clip, all rows beyond, reference variables',
+    'dense_v1': Case('Dense clip, all rows beyond the bound, reference '
+                     'variables',
                      'clipping', 'SGD', _dense('v1')),
-    'sparse': Case('Sparse clip of 4,096 ids in 1e+07 rows, all beyond',
+    'sparse': Case('Sparse clip of 4,096 ids in 1e+07 rows, all beyond the '
+                   'bound',
                    'clipping', 'SGD', _sparse),
     'drop_stale': Case('Drop stale, Adam, one variable of [1000, 1000]',
                        'drop stale', 'Adam', _drop_stale),
@@ -178,9 +180,10 @@ def _medians(rounds):
 
 
 def _lines(results: page_part.Results) -> Iterator[str]:
-  yield (f'The milliseconds of the ops in a step, by type of op: medians of '
-         f'{_STEPS} traced steps. Ops run at the same time, so their sum may '
-         'be more than the step. `python -m benchmarks.profiles` on '
+  yield (f'The milliseconds of the ops in a step, and their number, by type of '
+         f'op: medians of {_STEPS} traced steps. Ops run at the same time, '
+         'so their sum may be more than the step. '
+         '`python -m benchmarks.profiles` on '
          f'{machine.sentence(results["about"])}')
   for name, case in CASES.items():
     if name in results['cases']:
@@ -189,7 +192,7 @@ def _lines(results: page_part.Results) -> Iterator[str]:
 
 def _case(case, sides) -> Iterator[str]:
   ours, peer = sides
-  yield from ('', f'{case.title}, beside {case.peer}:')
+  yield from ('', f'{case.title}, compared with {case.peer}:')
   kinds = sorted({*ours['ops_ms'], *peer['ops_ms']}, key=lambda kind: -max(
       side['ops_ms'].get(kind, 0.0) for side in sides))
   rows = [(f'`{kind}`', [_shown(side, [kind]) for side in sides])
@@ -198,13 +201,13 @@ def _case(case, sides) -> Iterator[str]:
       _shown(side, kinds[_SHOWN:]) for side in sides]))
   rows.append(('the step', [
       page_part.with_spread(side['step_ms']) for side in sides]))
-  yield from page_part.table('ms', [case.ours, case.peer], rows)
+  yield from page_part.table('ms (ops)', [case.ours, case.peer], rows)
 
 
 def _shown(side, kinds):
   count = sum(side['counts'].get(kind, 0) for kind in kinds)
   total = sum(side['ops_ms'].get(kind, 0.0) for kind in kinds)
-  return f'{total:.3g} in {count}' if count else None
+  return f'{total:.3g} ({count})' if count else None
 
 
 PART = page_part.PagePart(

@@ -55,16 +55,21 @@ def make_columns():
   return wide, deep
 
 
-def model_fn(features, labels, mode, params):
-  """Estimates whether the candidate is the next word."""
+def make_logits(features, num_parts):
+  """Returns the logits of [rows, 1]; tables are cut into `num_parts` parts."""
   wide, deep = make_columns()
   with tf1.variable_scope(
-      'model', partitioner=tf1.fixed_size_partitioner(params['num_parts'])):
+      'model', partitioner=tf1.fixed_size_partitioner(num_parts)):
     hidden = tf1.feature_column.input_layer(features, deep)
     with tf1.variable_scope('deep', partitioner=None):
       hidden = tf1.layers.dense(hidden, 32, tf.nn.relu, name='hidden')
       logits = tf1.layers.dense(hidden, 1, name='logits')
-    logits += tf1.feature_column.linear_model(features, wide)
+    return logits + tf1.feature_column.linear_model(features, wide)
+
+
+def model_fn(features, labels, mode, params):
+  """Estimates whether the candidate is the next word."""
+  logits = make_logits(features, params['num_parts'])
   score = tf.sigmoid(logits)
   if mode == tf.estimator.ModeKeys.PREDICT:
     return tf.estimator.EstimatorSpec(mode, predictions={'score': score})
@@ -119,12 +124,13 @@ def make_input_fn(batch_size: int, train: bool):
       data = data.shuffle(50_000).repeat()
     options = tf.data.Options()
     options.autotune.enabled = False  # Or the end takes up to a minute.
-    return data.batch(batch_size).map(_sparse_context).with_options(options)
+    return data.batch(batch_size).map(sparse_context).with_options(options)
 
   return input_fn
 
 
-def _sparse_context(features, labels):
+def sparse_context(features, labels):
+  """Returns the row with the words of its context as a sparse tensor."""
   context = features['context']
   # Plus one, since `from_dense` takes a 0 for no word.
   places = tf.sparse.from_dense(context + 1)

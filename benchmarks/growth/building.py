@@ -120,8 +120,8 @@ def _lines(results: page_part.Results) -> Iterator[str]:
          'kernel of [4, 4] for each variable. The figures are medians of '
          f'{results["rounds"]} rounds. "Ratio" compares with the bare '
          'optimizer with as many variables. The time grows with the number of '
-         'operations. Each operation costs about the same for every caller, '
-         'and more in a branch, which captures its inputs. The last column is '
+         'operations. An operation costs about the same in every row, and '
+         'more inside a branch. The last column is '
          'the share of tfplugin\'s own functions. '
          f'`python -m benchmarks.growth.building` on '
          f'{machine.sentence(results["about"])}')
@@ -136,7 +136,7 @@ def _lines(results: page_part.Results) -> Iterator[str]:
         f'{1e6 * statistics.median(way["secs"]) / way["operations"]:.0f}',
         f'{way["variables"]:,}', f'{way["own"]:.1%}']))
   yield from page_part.table(
-      'way, variables of the model', [
+      'trained with, variables of the model', [
           'time, ratio', 'operations, ratio', 'operations', 'us each',
           'variables', 'in tfplugin'], rows)
 

@@ -179,8 +179,9 @@ def _lines(results) -> Iterator[str]:
   yield (f'Two workers and a parameter server, each in a network namespace of '
          f'its own. The model is an MLP of '
          f'{results["model_bytes"] / 1e6:.2f} MB, with 32 rows a step, seed '
-         f'{results["seed"]}. Each figure is the steps per second of one '
-         'worker: the median of all rounds, with the least and the largest. '
+         f'{results["seed"]}. "Unshaped" is without a limit of the rate. Each '
+         'figure is the steps per second of one worker: the median of all '
+         'rounds, with the least and the largest. '
          'For workers that push gradients to a server it is the mean of the '
          'rounds, because the workers begin with another offset in each round. '
          'The row "elastic steps of one worker alone" is '
@@ -206,8 +207,8 @@ def _lines(results) -> Iterator[str]:
   yield from _processors(results, links)
   yield from aims.lines(results)
   yield from _off(results, links)
-  for what in results['not_run']:
-    yield from ('', f'Not run: {what}.')
+  if results['not_run']:
+    yield from ('', f'Not run: {"; ".join(results["not_run"])}.')
 
 
 def _added(results):
@@ -252,7 +253,8 @@ def _moved(results, links):
   yield from ('', 'Bytes on a worker\'s network interface in an exchange, '
               'divided by the bytes of the model: sent, received. The kernel '
               'counts one header for up to 64 KB.')
-  yield from page_part.table('models', [link.name for link in links], rows)
+  yield from page_part.table(
+      'sent, received', [link.name for link in links], rows)
 
 
 def _processors(results, links):

@@ -32,6 +32,7 @@ from benchmarks import clipping_benchmark
 from benchmarks import machine
 from benchmarks import page_part
 from benchmarks import roles
+from examples import wide_and_deep
 from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin import estimator
@@ -39,21 +40,45 @@ from tfplugin.bin import ports
 
 tf1 = tf.compat.v1
 
-_OPTIMIZERS = {
-    'SGD': functools.partial(tf1.train.GradientDescentOptimizer, 0.01),
-    'Adam': functools.partial(tf1.train.AdamOptimizer, 0.01),
-}
-# Number and side of the square variables.
-_SHAPES = {'220 variables': (220, 16), '60 variables': (60, 16),
-           'one variable of 10M floats': (1, 3163)}
+_SGD = functools.partial(tf1.train.GradientDescentOptimizer, 0.01)
+_ADAM = functools.partial(tf1.train.AdamOptimizer, 0.01)
+_ADAGRAD = functools.partial(tf1.train.AdagradOptimizer, 0.2)
+_ROWS = 128
 
 
-def _model_fn(number, side, make_optimizer, features, labels, mode):
-  del features, labels
+def _squares(number, side):
+  """Returns a loss of `number` square variables."""
   x = tf.constant(np.random.RandomState(0).randn(8, side), tf.float32)
-  loss = tf.add_n([
+  return tf.add_n([
       tf.reduce_mean(tf.square(x @ tf1.get_variable(f'v{i}', [side, side]) - 1))
       for i in range(number)])
+
+
+def _recommender():
+  """Returns the loss of the example, on one batch of it."""
+  features, labels = wide_and_deep.load_rows()
+  features, labels = wide_and_deep.sparse_context(
+      {name: tf.constant(values[:_ROWS]) for name, values in features.items()},
+      tf.constant(labels[:_ROWS]))
+  return tf1.losses.sigmoid_cross_entropy(
+      labels, wide_and_deep.make_logits(features, 1))
+
+
+# The loss, the optimizers, and the steps of a repeat.
+_MODELS = {
+    '220 variables': (functools.partial(_squares, 220, 16),
+                      {'SGD': _SGD, 'Adam': _ADAM}, 40),
+    '60 variables': (functools.partial(_squares, 60, 16),
+                     {'SGD': _SGD, 'Adam': _ADAM}, 40),
+    'one variable of 10M floats': (functools.partial(_squares, 1, 3163),
+                                   {'SGD': _SGD, 'Adam': _ADAM}, 5),
+    '`examples/wide_and_deep.py`': (_recommender, {'Adagrad': _ADAGRAD}, 40),
+}
+
+
+def _model_fn(make_loss, make_optimizer, features, labels, mode):
+  del features, labels
+  loss = make_loss()
   return tf.estimator.EstimatorSpec(
       mode, loss=loss, train_op=make_optimizer().minimize(
           loss, tf1.train.get_global_step()))
@@ -105,7 +130,7 @@ _COLUMNS = {
 
 
 def measure(contrib: Optional[str]) -> list[dict[str, Any]]:
-  """Returns milliseconds of a step by form, for each shape and optimizer."""
+  """Returns milliseconds of a step by form, for each model and optimizer."""
   originals = _originals(contrib)
   server_port, worker_port = ports.pick_free(2)
   cluster = {'ps': [f'127.0.0.1:{server_port}'],
@@ -117,28 +142,27 @@ def measure(contrib: Optional[str]) -> list[dict[str, Any]]:
     server = tf.distribute.Server(cluster, job_name='worker', task_index=0)
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec(cluster), task_type='worker', task_id=0)
-    for shapes, (number, side) in _SHAPES.items():
-      for name, make_optimizer in _OPTIMIZERS.items():
-        model_fn = functools.partial(_model_fn, number, side, make_optimizer)
+    for model, (make_loss, optimizers, num_steps) in _MODELS.items():
+      for name, make_optimizer in optimizers.items():
+        model_fn = functools.partial(_model_fn, make_loss, make_optimizer)
         steps = [make(resolver, server.target, model_fn)
                  for make in _FORMS.values()]
-        times = clipping_benchmark.least_times(
-            steps, 8, 40 if number > 1 else 5)
-        rows.append({'model': shapes, 'optimizer': name,
+        times = clipping_benchmark.least_times(steps, 8, num_steps)
+        rows.append({'model': model, 'optimizer': name,
                      'ms': {**dict(zip(_FORMS, times)),
-                            **originals.get((shapes, name), {})}})
+                            **originals.get((model, name), {})}})
   return rows
 
 
 def _originals(contrib: Optional[str]) -> dict[tuple[str, str], Any]:
-  """Returns the times on TensorFlow 1.15.5 by shape and optimizer."""
+  """Returns the times on TensorFlow 1.15.5 by model and optimizer."""
   found = {} if contrib is None else json.loads(subprocess.run(
       [contrib, '-W', 'ignore', '-m', 'benchmarks.contrib_reference',
        'servers'], cwd=machine.ROOT, check=True, stdout=subprocess.PIPE,
       timeout=600).stdout)['servers']
-  return {(shapes, name): {f'contrib, {form}': each
-                           for form, each in times.items()}
-          for shapes, by_name in found.items()
+  return {(model, name): {f'contrib, {form}': each
+                          for form, each in times.items()}
+          for model, by_name in found.items()
           for name, times in by_name.items()}
 
 

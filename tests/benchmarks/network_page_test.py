@@ -72,7 +72,7 @@ def test_figures_by_hand():
   corner = f'{link}, elastic averaging'
   assert found[corner, 'period 10', 'overlap'] == '60 (50 to 70)'
   assert found[corner, 'period 10', 'plain'] == '-'
-  assert found['models', cells.ASYNC, link] == '1.100, 1.200'
+  assert found['sent, received', cells.ASYNC, link] == '1.100, 1.200'
   # 10 steps hide 3 messages of the model of 8.4 ms; a ring adds one of them.
   step = 1 / 100
   assert found['predicted', 'elastic, period 10, overlap', link] == (
@@ -305,7 +305,7 @@ def test_every_figure_of_the_page_follows_from_the_results():
       moved = [each for each in of_cell['bytes'] if each]
       if moved:
         np.testing.assert_allclose(
-            [float(n) for n in found['models', name, link].split(',')],
+            [float(n) for n in found['sent, received', name, link].split(',')],
             np.median(moved, axis=0) / results['model_bytes'], atol=6e-4)
       seen += 1
   assert seen > 20

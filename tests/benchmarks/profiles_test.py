@@ -30,10 +30,10 @@ _BY_HAND = {'about': _ABOUT, 'cases': {'sparse': [
 
 def test_a_profile_by_hand():
   text = profiles.PART.section(_BY_HAND)
-  assert '| ms | clipping | SGD |' in text
-  assert '| `Gather` | 2 in 2 | 2.5 in 2 |' in text
-  assert '| `Sub` | - | 1 in 2 |' in text
-  assert '| 2 others | 0.2 in 4 | - |' in text
+  assert '| ms (ops) | clipping | SGD |' in text
+  assert '| `Gather` | 2 (2) | 2.5 (2) |' in text
+  assert '| `Sub` | - | 1 (2) |' in text
+  assert '| 2 others | 0.2 (4) | - |' in text
   assert '| the step | 5 (4 to 9) | 3 (3 to 3) |' in text
   assert text.index('Gather') < text.index('Sub') < text.index('Mul')
 
@@ -44,7 +44,7 @@ def test_the_page_has_what_the_results_say():
   assert profiles.PART.written(text, results) == text
   assert profiles.PART.written(text, _BY_HAND) != text
   for name, (ours, _) in (results or {}).get('cases', {}).items():
-    part = text[text.index(f'\n{profiles.CASES[name].title}, beside'):]
+    part = text[text.index(f'\n{profiles.CASES[name].title}, compared'):]
     shown = re.search(r'^\| the step \| (\S+) \((\S+) to (\S+)\)', part, re.M)
     np.testing.assert_allclose(
         [float(each) for each in shown.groups()],

@@ -62,7 +62,7 @@ time, by SIGTERM or SIGKILL, or stays.
 
 Joined: workers that the run had a place for. Left: those of them that left
 before the end, by either signal. Killed: by SIGKILL. Steps: of the chief and
-all workers. The first push is timed from the start of the process: median,
+all workers. First push: from the start of the process, median and
 longest.
 
 Goodput is the share of the time in which tasks trained at their own pace. A

@@ -17,11 +17,12 @@ from tests.chaos import program
 PATH = pathlib.Path(__file__).parents[2] / 'docs' / 'chaos.md'
 
 _TEXT = """\
-# Faults on purpose: the whole matrix
+# Chaos: {number} runs with a fault
 
-Written by `make chaos`, which plays {number} runs on one machine: a chief, a
-worker, one parameter server or two (an evaluator, where it is the victim), and
-one [fault](faults.md) each. A run has {steps} steps of {step_ms:.0f} ms, saves
+Written by `make chaos`, which plays {number} runs on one machine. Each has a
+chief, a worker, one parameter server or two, and one [fault](faults.md) of one
+task, the victim. If the victim is an evaluator, the run has one, too. A run
+has {steps} steps of {step_ms:.0f} ms, saves
 every {save_steps} steps, and restarts failed tasks after 0.1 s. Some of the
 runs are among the tests: every two values of two columns occur together there.
 
@@ -29,21 +30,20 @@ After every fault:
 
 - the run ends by itself at its last step, or with an error that names a NaN in
   a shared variable;
-- the global step has fallen by at most {save_steps}, the steps between two saves; by at
-  most {damage_steps} if the newest checkpoint was damaged;
+- the global step has fallen by at most {save_steps}, the steps between two
+  saves; by at most {damage_steps} if the newest checkpoint was damaged;
 - the newest checkpoint is whole and finite, and has the weights of its step;
 - no process, temporary file or lock is left.
 
-"Victim" is the task with the fault, and "held" counts the runs for which all of
-this holds. `cut`, `damage` and so on are [kinds of faults](faults.md).
+"Held" counts the runs for which all of this holds. `cut`, `damage` and so on
+are [kinds of faults](faults.md). Times are medians and, behind the dash, the
+longest. "Steps lost" is the largest number of any run. A parameter server and
+an evaluator make no steps: they are back when the chief makes a step. A start
+takes {start} in these runs, because TensorFlow is imported already.
 
 | fault | runs | held | others make steps, s | victim trains, s | steps lost |
 | --- | --- | --- | --- | --- | --- |
 {kinds}
-
-Times are medians and, behind the dash, the longest. A parameter server and an
-evaluator make no steps: they are back when the chief makes a step. A start
-takes {start} in these runs, because TensorFlow is imported already.
 
 ## Half an hour of faults
 
@@ -58,6 +58,10 @@ takes {start} in these runs, because TensorFlow is imported already.
 {end_joins}
 
 ## Every run
+
+The same for each run, with its number of parameter servers. "-": no step came
+after the fault. "The error is named" is a run that ends with an error that
+names a NaN, as it must.
 
 | form | fault | ps | held | others, s | back, s | lost |
 | --- | --- | --- | --- | --- | --- | --- |

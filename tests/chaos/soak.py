@@ -49,7 +49,7 @@ _TASKS = (*_TRAINS, *(f'ps:{i}' for i in range(NUM_PS)))
 _ROWS = {
     'a worker': lambda stretch: stretch.job == 'worker',
     'the chief': lambda stretch: stretch.job == 'chief',
-    'a parameter server is killed or terminated':
+    'a parameter server ends':
         lambda stretch: stretch.job == 'ps' and stretch.kind != 'stop',
     'a parameter server is stopped':
         lambda stretch: stretch.job == 'ps' and stretch.kind == 'stop',
@@ -71,10 +71,11 @@ stop of {stop:g} s, each for a task chosen at random out of {num_tasks}.
 
 Goodput is a share of the possible steps: {clean:.1f} a second of all workers,
 as without a fault. It counts the steps that were made and kept from one fault
-to the next. The time in which a worker was dead or stopped itself does not
-count. If a parameter server fails, all tasks wait until it is back, and [the
-chief restores its variables](reliability.md#a-parameter-server-is-lost). There
-is a save every {save} steps. The launcher keeps a spare process. At the end
+to the next. The time in which a worker is dead or suspended does not count
+against it. If a parameter server fails, all tasks wait until it is back, and
+[the chief restores its
+variables](reliability.md#a-parameter-server-is-lost). There is a save every
+{save} steps. The launcher keeps a spare process. At the end
 {part} of {num_trains} workers trained. The global step fell by at most {fall}.
 """
 

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute.packed import packing
+from tfplugin.distribute.packed import reads
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.estimator import decorator_stack
 
@@ -123,7 +123,7 @@ def _pack_reads(spec: Any) -> None:
   """
   if (isinstance(spec, tf.estimator.EstimatorSpec) and
       spec.train_op is not None and not tf.distribute.has_strategy()):
-    packing.pack_reads(spec)
+    reads.pack_reads(spec)
 
 
 def decorate_training(model_fn: Optional[types.ModelFn],

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests.distribute.packed import packed_programs
 from tfplugin.distribute.packed import packing
+from tfplugin.distribute.packed import reads
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -104,7 +105,7 @@ def test_what_runs_before_training_is_left_alone(
           tf1.GraphKeys.INIT_OP, variables[1].assign(squares[0]).op)
     before = [square.op.inputs[0] for square in squares]
     loss = tf.reduce_sum(tf.add_n(squares))
-    packing.pack_reads(tf.estimator.EstimatorSpec(
+    reads.pack_reads(tf.estimator.EstimatorSpec(
         'train', loss=loss, train_op=loss.op))
     changed = [square.op.inputs[0] is not tensor
                for square, tensor in zip(squares, before)]

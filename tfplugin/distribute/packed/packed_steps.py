@@ -7,6 +7,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfplugin.distribute.packed import packing
+from tfplugin.distribute.packed import reads
 from tfplugin.distribute.updates import met_updates
 
 tf1 = tf.compat.v1
@@ -50,6 +51,6 @@ class PackedSteps(met_updates.MetUpdates):
     # Estimator's step. Another program may differentiate the result of a call.
     if getattr(result, 'train_op', None) is not None:
       strategy = self._container_strategy()
-      packing.pack_reads(result, [
+      reads.pack_reads(result, [
           part for leaf in tf.nest.flatten(result.train_op)
           for part in strategy.experimental_local_results(leaf)])

@@ -15,7 +15,6 @@ changes on the way.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -25,7 +24,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 
 tf1 = tf.compat.v1
@@ -41,9 +39,6 @@ MAX_MESSAGE_BYTES = 1 << 22
 _TYPES = frozenset((
     tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64,
     tf.complex128, tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8))
-# Collections of ops, and arguments of a Scaffold, that run before training.
-_BEFORE_TRAINING = ('init_op', 'local_init_op', 'ready_op',
-                    'ready_for_local_init_op')
 
 # Source and destination device.
 Way = tuple[str, str]
@@ -56,8 +51,8 @@ def carried(values: Sequence[Optional[tf.Tensor]],
   Small ones with the same way and type are packed. The others, also None and
   `tf.IndexedSlices`, are returned as they are: TensorFlow sends them.
   """
-  return _in_packs(values, ways, _packed, lambda value: (
-      _is_packable(value) and (value.dtype,)))
+  return _in_packs(values, ways, packed, lambda value: (
+      is_packable(value) and (value.dtype,)))
 
 
 def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
@@ -81,7 +76,7 @@ def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
 
 def is_remote(source: str, destination: str) -> bool:
   """Returns whether two devices belong to different tasks."""
-  return _task_of(source) != _task_of(destination)
+  return task_of(source) != task_of(destination)
 
 
 def sent_by_hand(grads_and_vars: types.GradsAndVars) -> types.GradsAndVars:
@@ -104,7 +99,7 @@ def send_gradients(grads_and_vars: types.GradsAndVars,
   gradients, ways = [], []
   for gradient, variable in grads_and_vars:
     there = _tf_internals.own_variable(variable).device or ''
-    is_sent = _task_of(there)[0] and (
+    is_sent = task_of(there)[0] and (
         isinstance(gradient, tf.Tensor) or _are_packable_slices(gradient))
     gradients.append(gradient)
     ways.append(((gradient.device if source is None else source)
@@ -114,92 +109,7 @@ def send_gradients(grads_and_vars: types.GradsAndVars,
           for gradient, (_, variable) in zip(sent, grads_and_vars)]
 
 
-def pack_reads(spec: Any, outputs: Iterable[Any] = ()) -> None:
-  """Packs what a whole train step needs of small variables on other tasks.
-
-  `spec` is an EstimatorSpec; `outputs` are the values of its `train_op`, by
-  default itself. Nothing may be differentiated afterwards: a gradient would
-  connect all variables of a pack. The graph must not have run yet.
-
-  A read keeps its place and its control inputs: one that waits for the begin of
-  the step still does. Only reads with the same control inputs share a message,
-  so that none waits for more than before. Several such reads of a variable
-  become one. Left alone are reads in branches, loops and functions, and all
-  that variables are initialised with: it runs while others have no value.
-  """
-  targets = [op for op in graph_order.operations_of(
-      outputs or tf.nest.flatten(spec.train_op))
-             if not op.graph.building_function]
-  packs = {}
-  needed = graph_order.upstream(targets) - _before_training(spec)
-  for op in _in_order(needed):
-    if not _is_whole_read(op):
-      continue
-    source = _source_of(op)
-    for consumer in dict.fromkeys(op.outputs[0].consumers()):
-      if consumer in needed and consumer.device and is_remote(
-          source, consumer.device):
-        key = (op.outputs[0].dtype, _task_of(source),
-               _task_of(consumer.device), frozenset(op.control_inputs))
-        packs.setdefault(key, []).append((op, consumer))
-  for uses in packs.values():
-    _pack_uses(uses)
-
-
-def _before_training(spec: Any) -> set[tf.Operation]:
-  """Returns the ops that may run before all variables have a value."""
-  graph = tf1.get_default_graph()
-  runs = [getattr(variable, 'initializer', None)
-          for key in (tf1.GraphKeys.GLOBAL_VARIABLES,
-                      tf1.GraphKeys.LOCAL_VARIABLES)
-          for variable in graph.get_collection(key)]
-  for key in _BEFORE_TRAINING:
-    runs += graph.get_collection(getattr(tf1.GraphKeys, key.upper()))
-    runs.append(getattr(getattr(spec, 'scaffold', None), key, None))
-  runs += graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS)
-  runs += [resource.create for key in (tf1.GraphKeys.RESOURCES,
-                                       tf1.GraphKeys.LOCAL_RESOURCES)
-           for resource in graph.get_collection(key)]
-  return graph_order.upstream(graph_order.operations_of(tf.nest.flatten(runs)))
-
-
-def _in_order(operations: set[tf.Operation]) -> list[tf.Operation]:
-  """Returns `operations` of one graph in the order in which they were made."""
-  graph = next(iter(operations)).graph if operations else tf.Graph()
-  return [op for op in graph.get_operations() if op in operations]
-
-
-def _is_whole_read(op: tf.Operation) -> bool:
-  """Returns whether `op` reads a small variable, once in each step."""
-  return (_tf_internals.reads_whole_variable(op) and
-          _is_packable(op.outputs[0]) and
-          not _tf_internals.is_in_branch_or_loop(op))
-
-
-def _source_of(read: tf.Operation) -> str:
-  """Returns the device of a read: its variable's, whatever it asks for."""
-  return read.inputs[0].op.device
-
-
-def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
-  """Replaces the read of each (read, consumer) pair by a part of a pack."""
-  reads = {}
-  for read, _ in uses:
-    reads.setdefault(read.inputs[0].op, read)
-  if len(reads) < 2:
-    return
-  first_read, first_consumer = uses[0]
-  with tf.init_scope():
-    parts = dict(zip(reads, _packed(
-        [read.outputs[0] for read in reads.values()],
-        _source_of(first_read), first_consumer.device)))
-  for read, consumer in uses:
-    for index, tensor in enumerate(consumer.inputs):
-      if tensor is read.outputs[0]:
-        _tf_internals.redirect_input(consumer, index, parts[read.inputs[0].op])
-
-
-def _packed(values: Sequence[tf.Tensor], source: str,
+def packed(values: Sequence[tf.Tensor], source: str,
             destination: str) -> list[tf.Tensor]:
   """Returns `values` at the destination, after as few messages as allowed."""
   parts, message, num_bytes = [], [], 0
@@ -215,9 +125,9 @@ def _packed(values: Sequence[tf.Tensor], source: str,
 
 def _sent_together(values, source, destination):
   dtype = values[0].dtype
-  with placement.only_on(_that_packs(source, dtype)):
+  with placement.only_on(that_packs(source, dtype)):
     sent = tf.concat([tf.reshape(value, [-1]) for value in values], 0)
-  with placement.only_on(_that_packs(destination, dtype)):
+  with placement.only_on(that_packs(destination, dtype)):
     parts = tf.split(sent, [value.shape.num_elements() for value in values])
     return [tf.reshape(part, value.shape)
             for part, value in zip(parts, values)]
@@ -237,13 +147,13 @@ def _slices_sent_together(slices: Sequence[tf.IndexedSlices], source: str,
   """Returns `slices` at the destination; tables may share their indices."""
   indices = {each.indices.ref(): each.indices for each in slices}
   dtype, number = slices[0].indices.dtype, len(indices)
-  with placement.only_on(_that_packs(source, dtype)):
+  with placement.only_on(that_packs(source, dtype)):
     sent_indices = tf.concat([
         [tf.size(each, dtype) for each in indices.values()],
         *indices.values()], 0)
   with placement.only_on(source):
     sent = tf.concat([tf.reshape(each.values, [-1]) for each in slices], 0)
-  with placement.only_on(_that_packs(destination, dtype)):
+  with placement.only_on(that_packs(destination, dtype)):
     counts = sent_indices[:number]
     arrived = dict(zip(indices, zip(
         tf.split(sent_indices[number:], counts, num=number),
@@ -279,7 +189,7 @@ def _row_size(slices: tf.IndexedSlices) -> int:
 
 
 @functools.cache
-def _that_packs(device: str, dtype: tf.DType) -> str:
+def that_packs(device: str, dtype: tf.DType) -> str:
   """Returns `device`, or its host for types that other devices may lack."""
   spec = tf.DeviceSpec.from_string(device)
   if dtype.is_floating or spec.device_type in (None, 'CPU'):
@@ -287,7 +197,7 @@ def _that_packs(device: str, dtype: tf.DType) -> str:
   return spec.replace(device_type='CPU', device_index=0).to_string()
 
 
-def _is_packable(value) -> bool:
+def is_packable(value) -> bool:
   """Returns whether `value` is a tensor whose size is static and small."""
   return (isinstance(value, tf.Tensor) and value.dtype in _TYPES and
           value.shape.is_fully_defined() and _num_bytes(value) <= MAX_BYTES)
@@ -298,6 +208,7 @@ def _num_bytes(value: tf.Tensor) -> int:
 
 
 @functools.cache
-def _task_of(device: str) -> tuple[Optional[str], Optional[int]]:
+def task_of(device: str) -> tuple[Optional[str], Optional[int]]:
+  """Returns the job and the number of the task that `device` names."""
   spec = tf.DeviceSpec.from_string(device)
   return spec.job, spec.task
