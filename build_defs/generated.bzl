@@ -9,6 +9,7 @@ VERSION = "1.0.0"
 PACKAGE_SOURCES = [
     "//tfplugin:sources",
     "//tfplugin/_tf_internals:sources",
+    "//tfplugin/_tf_internals/estimators:sources",
     "//tfplugin/_tf_internals/rows:sources",
     "//tfplugin/bin:sources",
     "//tfplugin/bin/launches:sources",
@@ -50,6 +51,7 @@ SOURCES = [
     "//examples:sources",
     "//tests:sources",
     "//tests/_tf_internals:sources",
+    "//tests/_tf_internals/estimators:sources",
     "//tests/_tf_internals/rows:sources",
     "//tests/benchmarks:sources",
     "//tests/bin:sources",
@@ -99,6 +101,7 @@ SOURCES = [
     "//tests/testing:sources",
     "//tfplugin:sources",
     "//tfplugin/_tf_internals:sources",
+    "//tfplugin/_tf_internals/estimators:sources",
     "//tfplugin/_tf_internals/rows:sources",
     "//tfplugin/bin:sources",
     "//tfplugin/bin/launches:sources",

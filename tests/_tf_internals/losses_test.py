@@ -73,3 +73,22 @@ def test_the_loss_of_an_estimator_is_divided_by_the_replicas(enabled):
     assert losses.strategy_divides_loss() == enabled
     _built(_Reduction.SUM)
     assert not losses.strategy_divides_loss()
+
+
+def _summaries():
+  """The values of the scalar summaries of two replicas."""
+  strategy = tf.distribute.MirroredStrategy(['/cpu:0', '/cpu:1'])
+  with tf.Graph().as_default() as graph, strategy.scope():
+    value = tf.constant(2.0)
+    strategy.run(lambda: tf1.summary.scalar('x', value))
+    found = [losses.summarized_value(op) for op in graph.get_operations()]
+  assert all(each is None or each is value for each in found)
+  return sum(each is value for each in found)
+
+
+def test_every_replica_makes_them_for_a_while(behavior):
+  with losses.summaries_of_all(lambda: True):
+    assert _summaries() == 2
+  with losses.summaries_of_all(lambda: False):
+    assert _summaries() == 1
+  assert _summaries() == 1

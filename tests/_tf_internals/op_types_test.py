@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin._tf_internals import estimators
 from tfplugin._tf_internals import op_types
+from tfplugin._tf_internals import strategies
 
 tf1 = tf.compat.v1
 
@@ -211,7 +211,7 @@ def test_divisions_that_are_no_mean_losses_have_no_denominator():
 
 
 def test_a_sum_over_tpu_shards_is_known():
-  with tf.Graph().as_default(), estimators.tpu_function.tpu_shard_context(2):
+  with tf.Graph().as_default(), strategies.tpu_function.tpu_shard_context(2):
     total = tf1.tpu.cross_replica_sum(tf.constant(1.0))
     assert op_types.is_tpu_sum(total.op)
     assert not op_types.is_tpu_sum(tf.add(1.0, 1.0).op)

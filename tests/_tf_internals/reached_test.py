@@ -160,7 +160,8 @@ def _replaced(tree):
   """The names `owner.member` that `replaced(owner, member=...)` replaces."""
   return [(ast.unparse(node.args[0]), keyword.arg) for node in ast.walk(tree)
           if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-              'replaced') for keyword in node.keywords]
+              ('replaced', 'replaced_in_turn'))
+          for keyword in node.keywords if keyword.arg]
 
 
 def _imports(folder=_INTERNALS):

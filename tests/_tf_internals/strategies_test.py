@@ -161,3 +161,10 @@ def test_what_is_left_alone_calls_what_is_converted():
     return tf.autograph.experimental.do_not_convert(lambda: fn(x))()
 
   assert float(step(tf.constant([1.0, 2.0]))) == 3.0
+
+
+def test_the_number_of_shards_is_that_of_the_context_around():
+  assert strategies.number_of_tpu_shards() is None
+  with strategies.tpu_function.tpu_shard_context(4):
+    assert strategies.number_of_tpu_shards() == 4
+  assert strategies.number_of_tpu_shards() is None

@@ -158,14 +158,24 @@ def test_a_mean_that_is_divided_by_another_number_is_refused(arguments):
     _step_with_rows(strategy, 'mean')
 
 
-def test_an_optimizer_whose_update_nothing_would_run_is_refused():
-  def train(loss):
-    variables = tf1.trainable_variables()
-    return keras.optimizers.SGD(RATE).apply_gradients(
-        zip(tf.gradients(loss, variables), variables))
+def _minimize_by_keras(loss):
+  variables = tf1.trainable_variables()
+  return keras.optimizers.SGD(RATE).apply_gradients(
+      zip(tf.gradients(loss, variables), variables))
 
+
+def test_an_optimizer_whose_update_nothing_would_run_is_refused():
   with pytest.raises(TypeError, match=f'TowerStrategy: in a graph.*{_REMEDY}'):
-    _step_in_a_graph(STRATEGIES['tower'](), train)
+    _step_in_a_graph(STRATEGIES['tower'](), _minimize_by_keras)
+
+
+def test_an_optimizer_that_counts_steps_is_refused_where_a_gate_counts():
+  strategy = distribute.DropStaleGradientStrategy(staleness=1)
+  with tf.Graph().as_default(), strategy.scope(), pytest.raises(
+      TypeError, match='DropStaleGradientStrategy decides when the global step '
+      'advances.*Keras optimizer of `keras.src'):
+    strategy.run(lambda: _minimize_by_keras(
+        tf.reduce_sum(keras.layers.Dense(1)(tf.ones([2, 1])))))
 
 
 @pytest.mark.parametrize('name', STRATEGIES)

@@ -17,7 +17,8 @@ from tfplugin.bin import ports
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.estimator import cluster_training
 from tfplugin.events import event_files
-from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.endings import waits
 
 tf1 = tf.compat.v1
 
@@ -62,7 +63,7 @@ def test_a_ps_ends_when_all_have_reported(monkeypatch, tmp_path):
   spec = tf.train.ClusterSpec(cluster)
   _set_task(monkeypatch, cluster, 'ps')
   reporter = threading.Thread(target=lambda: [
-      finish_board.report_finished(spec, name)
+      task_records.report_finished(spec, name)
       for name in ('worker:0', 'chief:0')])
   reporter.start()
   assert _run(tmp_path) is None
@@ -102,7 +103,7 @@ def test_a_worker_that_has_gone_makes_no_complete_training_an_error(
   reader = tf.train.load_checkpoint(str(tmp_path))
   assert reader.get_tensor('weight') == pytest.approx(0.5)
   for index in (0, 1):  # Where each ps reads its end.
-    finish_board.wait_for_tasks(spec, ['chief:0', 'worker:0'], 'ps', 1.0, index)
+    waits.wait_for_tasks(spec, ['chief:0', 'worker:0'], 'ps', 1.0, index)
   assert (tmp_path / 'chief.finished').exists()
   del servers
 
@@ -169,7 +170,7 @@ def test_the_last_checkpoint_waits_for_the_workers(
                session.run(step) < 3):
           time.sleep(0.05)
         session.run(weight.assign(7.0))
-    finish_board.report_finished(tf.train.ClusterSpec(cluster), 'worker:0')
+    task_records.report_finished(tf.train.ClusterSpec(cluster), 'worker:0')
 
   worker = threading.Thread(target=update_late, daemon=True)
   worker.start()
@@ -194,7 +195,7 @@ def test_a_worker_that_waits_for_the_last_checkpoint_gets_it(
   def report_late():
     while not (tmp_path / 'model.ckpt-3.index').exists():
       time.sleep(0.05)
-    finish_board.report_finished(tf.train.ClusterSpec(cluster), 'worker:0')
+    task_records.report_finished(tf.train.ClusterSpec(cluster), 'worker:0')
 
   worker = threading.Thread(target=report_late, daemon=True)
   worker.start()
@@ -237,7 +238,7 @@ def test_a_worker_that_finds_the_work_done_reports(monkeypatch, tmp_path):
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   _set_task(monkeypatch, cluster, 'worker')
   _run(tmp_path)
-  finish_board.wait_for_tasks(tf.train.ClusterSpec(cluster), ['worker:0'],
+  waits.wait_for_tasks(tf.train.ClusterSpec(cluster), ['worker:0'],
                               'chief:0', 5.0)
   del server
 

@@ -11,8 +11,8 @@ from tfplugin.bin import ports
 from tfplugin.distribute.sessions import present_workers
 from tfplugin.events import event_files
 from tfplugin.events import event_log
-from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
+from tfplugin.hooks.endings import task_records
 from tfplugin.hooks.endings import task_tables
 
 tf1 = tf.compat.v1
@@ -74,7 +74,7 @@ def test_the_chief_keeps_the_reports_for_a_ps_that_forgets(monkeypatch):
   monkeypatch.setattr(keep_contact_hook, '_LOOK_SECS', 0.0)
   with tf.Graph().as_default():
     hook.begin()
-    finish_board.report_finished(spec, 'worker:0')
+    task_records.report_finished(spec, 'worker:0')
     hook.before_run(None)
     # As a ps that is started again.
     config = tf1.ConfigProto(device_filters=['/job:ps'])
@@ -84,9 +84,9 @@ def test_the_chief_keeps_the_reports_for_a_ps_that_forgets(monkeypatch):
           table_handle=tf.raw_ops.MutableHashTableV2(
               key_dtype=tf.string, value_dtype=tf.int64,
               shared_name=task_tables.MARKS), keys=['worker:0']))
-    assert not finish_board.Lists(spec).keep()
+    assert not task_records.Lists(spec).keep()
     hook.before_run(None)
-    assert finish_board.Lists(spec).keep() == {'worker:0'}
+    assert task_records.Lists(spec).keep() == {'worker:0'}
     hook.end(None)
 
 
@@ -100,7 +100,7 @@ def test_the_chief_writes_who_joins_and_leaves_and_counts(
       'cluster': cluster, 'task': {'type': 'chief', 'index': 0},
       'max_workers': 3}))
   hook = keep_contact_hook.KeepContactHook(tf.estimator.RunConfig())
-  numbers, board = [], finish_board._board(spec, 0)
+  numbers, board = [], task_records._board(spec, 0)
   with event_log.recording(str(tmp_path), 'chief:0'), tf.Graph().as_default(
       ) as graph, tf1.device('/job:ps/task:0'):
     number = present_workers.read(0)
@@ -108,8 +108,8 @@ def test_the_chief_writes_who_joins_and_leaves_and_counts(
     with tf1.Session(server.target, graph, tf1.ConfigProto(
         device_filters=['/job:ps'])) as session:
       for act in (lambda: None,
-                  lambda: finish_board.StepReport(spec, 'worker:7', True),
-                  lambda: finish_board.report_left(spec, 'worker:7'),
+                  lambda: task_records.StepReport(spec, 'worker:7', True),
+                  lambda: task_records.report_left(spec, 'worker:7'),
                   # A launcher has a place; its process has not begun.
                   lambda: board.claim('worker:8', 3)):
         act()

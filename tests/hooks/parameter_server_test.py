@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.hooks import finish_board
 from tfplugin.hooks import parameter_server
+from tfplugin.hooks.endings import task_records
 
 
 def _config(monkeypatch, cluster, task_type):
@@ -27,10 +27,10 @@ def test_it_ends_when_the_chief_and_every_worker_have_reported(monkeypatch):
       target=parameter_server.run_parameter_server, args=[config, 60.0],
       daemon=True)
   server.start()
-  finish_board.report_finished(spec, 'worker:0')
+  task_records.report_finished(spec, 'worker:0')
   server.join(1.0)
   assert server.is_alive()
-  finish_board.report_finished(spec, 'chief:0')
+  task_records.report_finished(spec, 'chief:0')
   server.join(20.0)
   assert not server.is_alive()
 

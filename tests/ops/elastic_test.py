@@ -67,7 +67,7 @@ def test_a_tensor_may_become_a_penalty():
 
 def test_every_third_step_is_a_communication():
   with tf.Graph().as_default():
-    steps = [elastic.is_communication(tf.constant(i, tf.int64), 3)
+    steps = [elastic.is_exchange_due(tf.constant(i, tf.int64), 3)
              for i in range(6)]
     assert _run(steps) == [False, False, True, False, False, True]
 

@@ -69,7 +69,7 @@ def _means_noted(base: type, applies: Callable[[], bool]) -> Iterator[None]:
       return result
     return call_and_note
 
-  with replacing.replaced(base, __call__=noting):
+  with replacing.replaced_in_turn(base, __call__=noting):
     yield
 
 
@@ -87,7 +87,7 @@ def _means_by_default(base: type, applies: Callable[[], bool],
               else loss.reduction)
     return decide_with
 
-  with replacing.replaced(base, _get_reduction=deciding):
+  with replacing.replaced_in_turn(base, _get_reduction=deciding):
     yield
 
 
@@ -114,7 +114,7 @@ def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
         return calculate(layer, *args, **kwargs)
     return calculate_with
 
-  with replacing.replaced(base, _calculate_mean_and_var=noting):
+  with replacing.replaced_in_turn(base, _calculate_mean_and_var=noting):
     yield
 
 
@@ -179,7 +179,8 @@ def layer_names_by_replica() -> Iterator[None]:
       return own.setdefault(context, collections.defaultdict(int, before))
     return get_own_numbers
 
-  with replacing.replaced(backend, get_default_graph_uid_map=by_replica):
+  with replacing.replaced_in_turn(
+      backend, get_default_graph_uid_map=by_replica):
     yield
   for first in list(own.values())[:1]:
     numbers.update(first)

@@ -16,11 +16,15 @@ import tensorflow as tf
 # How TensorFlow scales the loss of a replica.
 from tensorflow.python.distribute import distribute_utils
 
+# Whether a replica makes summaries; see `summaries_of_all`.
+from tensorflow.python.distribute import summary_op_util
+
 # Each reduced loss of `tf.compat.v1.losses` calls its `add_loss`.
 from tensorflow.python.ops.losses import util as losses_util
 
 from tfplugin._tf_internals import arithmetic
 from tfplugin._tf_internals import keras
+from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
 
@@ -31,13 +35,11 @@ _GIVEN_BY_TENSORFLOW = re.compile(
 _REDUCTION = 'tfplugin_reduction'
 # The reductions of Keras 3 that are means.
 _KERAS_MEANS = ('sum_over_batch_size', 'mean', 'mean_with_sample_weight')
-# Held while functions of TensorFlow are replaced.
+# Threads may each build a model: functions are replaced while one does.
 _LOCK = threading.RLock()
 _scales = []
+_replaced = contextlib.ExitStack()
 _local = threading.local()
-_add_loss = losses_util.add_loss
-_scale_loss = tf1.train.Optimizer._scale_loss
-_kept = {}
 # The reduction of a loss that Keras 3 has divided by the number of replicas.
 MEAN_OF_REPLICAS = 'mean_of_replicas'
 
@@ -55,22 +57,19 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
   with _LOCK:
     _scales.append(scale)
     if len(_scales) == 1:
-      losses_util.add_loss = _noted
-      tf1.train.Optimizer._scale_loss = staticmethod(_scaled)
-      for kind in {tf.keras.losses.Loss, *keras.loss_classes()}:
-        _kept[kind] = kind.__call__
-        kind.__call__ = _keras_noted(kind.__call__)
+      for context in (
+          replacing.replaced(losses_util, add_loss=_noted),
+          replacing.replaced(tf1.train.Optimizer, _scale_loss=_scaled),
+          *(replacing.replaced(kind, __call__=_keras_noted)
+            for kind in {tf.keras.losses.Loss, *keras.loss_classes()})):
+        _replaced.enter_context(context)
   try:
     yield
   finally:
     with _LOCK:
       _scales.remove(scale)
       if not _scales:
-        losses_util.add_loss = _add_loss
-        tf1.train.Optimizer._scale_loss = staticmethod(_scale_loss)
-        while _kept:
-          kind, call = _kept.popitem()
-          kind.__call__ = call
+        _replaced.close()
 
 
 @contextlib.contextmanager
@@ -122,10 +121,12 @@ def reported_value(op: tf.Operation) -> Optional[tf.Tensor]:
   return value if value is not None and value.shape.rank == 0 else None
 
 
-def _noted(loss: tf.Tensor, *args, **kwargs) -> None:
-  """Replaces TensorFlow's `add_loss`; marks each loss with its reduction."""
-  _note(loss)
-  _add_loss(loss, *args, **kwargs)
+def _noted(add_loss: Callable) -> Callable:
+  """Returns `add_loss`, which then marks each loss with its reduction."""
+  def noted(loss, *args, **kwargs):
+    _note(loss)
+    add_loss(loss, *args, **kwargs)
+  return noted
 
 
 def _keras_noted(call: Callable) -> Callable:
@@ -153,10 +154,26 @@ def _note(loss: tf.Tensor) -> None:
     setattr(loss, _REDUCTION, last_reduction())
 
 
-def _scaled(loss: tf.Tensor) -> tf.Tensor:
-  """Replaces `_scale_loss` of v1 optimizers, which no argument configures."""
-  found = (scale(loss) for scale in reversed(_scales))
-  scaled = next((each for each in found if each is not None), None)
-  if scaled is None:
-    return _scale_loss(loss)
-  return loss if getattr(_local, 'as_they_are', False) else scaled
+def _scaled(scale_loss: Callable) -> staticmethod:
+  """Returns `_scale_loss` of v1 optimizers, which no argument configures."""
+  def scaled_loss(loss):
+    found = (scale(loss) for scale in reversed(_scales))
+    scaled = next((each for each in found if each is not None), None)
+    if scaled is None:
+      return scale_loss(loss)
+    return loss if getattr(_local, 'as_they_are', False) else scaled
+  return staticmethod(scaled_loss)
+
+
+@contextlib.contextmanager
+def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
+  """Makes `tf.compat.v1.summary` write summaries in all replicas.
+
+  By default only the first replica makes them, and the others' values are lost.
+  A private function decides. It is replaced for a while, for all threads; hence
+  the lock, and `applies`, which returns whether the current thread takes part.
+  """
+  with replacing.replaced_in_turn(
+      summary_op_util, skip_summary=lambda skip: (
+          lambda: not applies() and skip())):
+    yield

@@ -15,15 +15,17 @@ from typing import Callable
 
 import tensorflow as tf
 
+from tfplugin._tf_internals import replacing
+
 tf1 = tf.compat.v1
 
-# Held while methods are replaced: two threads may each build a model.
+# Threads may each build a model: methods are replaced while one does.
 _LOCK = threading.RLock()
 # Attribute of a method that is not to be replaced.
 _MET = 'tfplugin_met'
 # By the context that intercepts, the newest last.
 _meetings: dict[object, Callable] = {}
-_replaced = []
+_replaced = contextlib.ExitStack()
 # The modules of Keras's optimizers; importing them would load all of Keras.
 _KERAS_OPTIMIZERS = ('keras.src.optimizers', 'tf_keras.src.optimizers')
 # The methods of v1 and Keras optimizers that call a loss function.
@@ -103,7 +105,8 @@ def applications_met(meet: Callable) -> Iterator[None]:
   with _LOCK:
     _meetings[own] = meet
     if len(_meetings) == 1:
-      base.__init_subclass__ = classmethod(_replace_in_subclass)
+      _replaced.enter_context(replacing.replaced(
+          base, __init_subclass__=lambda _: classmethod(_replace_in_subclass)))
     for cls in _with_subclasses(base):
       _replace_in(cls)
   try:
@@ -112,10 +115,7 @@ def applications_met(meet: Callable) -> Iterator[None]:
     with _LOCK:
       del _meetings[own]
       if not _meetings:
-        del base.__init_subclass__
-        while _replaced:
-          cls, method = _replaced.pop()
-          cls.apply_gradients = method
+        _replaced.close()
 
 
 def met_already(apply_gradients: Callable) -> Callable:
@@ -141,8 +141,12 @@ def _replace_in_subclass(cls, **kwargs) -> None:
 def _replace_in(cls: type) -> None:
   """Replaces the method that `cls` itself defines, if there is one."""
   method = vars(cls).get('apply_gradients')
-  if method is None or hasattr(method, _MET):
-    return
+  if method is not None and not hasattr(method, _MET):
+    _replaced.enter_context(replacing.replaced(cls, apply_gradients=_met))
+
+
+def _met(method: Callable) -> Callable:
+  """Returns `apply_gradients` of a class, which the newest context meets."""
 
   @functools.wraps(method)
   def met(optimizer, *args, **kwargs):
@@ -151,8 +155,7 @@ def _replace_in(cls: type) -> None:
     return meetings[-1](bound, optimizer, *args, **kwargs) if meetings else (
         bound(*args, **kwargs))
 
-  cls.apply_gradients = met_already(met)
-  _replaced.append((cls, method))
+  return met_already(met)
 
 
 def refuses_nothing(error: ValueError) -> bool:

@@ -31,8 +31,8 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
-from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
+from tfplugin.hooks.endings import task_records
 
 _WARNING = ("TensorFlow's servers have no authentication: run them only on a "
             'private network.')
@@ -100,7 +100,7 @@ def _report_left(layout: layouts.Layout, error: Optional[type],
                  *unused) -> None:
   """Frees the place of a worker that joined, and ended otherwise than well."""
   if error is not None and membership.JOINS in layout.tf_config:
-    finish_board.report_left(
+    task_records.report_left(
         tf.train.ClusterSpec(dict(layout.cluster)),
         *(task.name for task in layout.own), time_limit_secs=_LEAVE_SECS)
 

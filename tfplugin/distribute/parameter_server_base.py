@@ -15,13 +15,17 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import refusals
+from tfplugin.distribute import refusal_mixins
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
+from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
+
+# For `shards/cross_shard_extended.py`.
+refuse_keras_update = keras_refusals.refuse_keras_update
 
 
 class ParameterServerExtended(packed_steps.PackedSteps,
@@ -94,7 +98,7 @@ class ParameterServerExtended(packed_steps.PackedSteps,
     return spec
 
 
-class ParameterServerStrategy(refusals.NoKerasSessions,
+class ParameterServerStrategy(refusal_mixins.NoKerasSessions,
                               tf1.distribute.Strategy):
   """A strategy that builds graphs for a v1 session, and refuses eager mode."""
 
@@ -202,47 +206,6 @@ def updates_variables(value_destination_pairs) -> bool:
   """
   return all(isinstance(destination, tf.Variable)
              for _, destination in value_destination_pairs)
-
-
-def refuse_keras_update(fn, reason: str, remedy: str) -> None:
-  """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's.
-
-  The message has the `reason` why only v1 optimizers work, and a `remedy`.
-  """
-  module = _tf_internals.keras_module_of(fn)
-  if module is not None:
-    raise TypeError(
-        f'`optimizer` must be a `tf.compat.v1.train.Optimizer`: {reason}. '
-        f'Received: an update by the Keras optimizer of `{module}`. Pass e.g. '
-        '`tf.compat.v1.train.AdamOptimizer(1e-3)`, use the canned estimators '
-        f'of `tf.compat.v1.estimator`{remedy}.')
-
-
-def refuse_keras_3_update(fn, strategy: tf.distribute.Strategy,
-                          reason: str) -> None:
-  """Raises TypeError if `fn`, of `extended.update`, is a Keras 3 optimizer's.
-
-  The message has the `reason` why `strategy` cannot support it.
-  """
-  module = _tf_internals.keras_3_module_of(fn)
-  if module is not None:
-    raise TypeError(
-        f'`optimizer` must not be one of Keras 3 in {strategy.described_as}: '
-        f'{reason}. Received: an update by `{module}`. Pass e.g. '
-        '`tf.compat.v1.train.AdamOptimizer(1e-3)`, or use `tf.keras` with '
-        'tf-keras (`pip install tf-keras`, TF_USE_LEGACY_KERAS=1).')
-
-
-def refuse_keras_step(fn, strategy: tf.distribute.Strategy,
-                      remedy: str = '') -> None:
-  """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's.
-
-  Such an optimizer advances the step, and a strategy cannot prevent that. The
-  message has a `remedy`.
-  """
-  refuse_keras_update(
-      fn, f'{strategy.described_as} decides when the global step advances',
-      remedy)
 
 
 def resolver_or_default(

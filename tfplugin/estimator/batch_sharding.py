@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Split of a batch over towers, for any size and structure."""
+"""Split of a batch into shards, and the rows of a batch for towers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Rows = Union[int, tf.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class Shards:
-  """A batch, split into one structure of features and labels per tower.
+  """A batch, split into one structure of features and labels per shard.
 
-  `rows` is the number of rows of each tower: ints where the size of the batch
+  `rows` is the number of rows of each shard: ints where the size of the batch
   is static, else scalar int64 tensors. The numbers differ by at most one,
   larger ones come first, and they may be 0. Without labels, `labels` has None
-  for each tower.
+  for each shard.
   """
 
   features: Sequence[Any]
@@ -37,16 +37,16 @@ class Shards:
   rows: Sequence[Rows]
 
   def shares(self) -> list[Union[float, tf.Tensor]]:
-    """Returns each tower's share of the rows; they sum to 1.
+    """Returns each shard's share of the rows; they sum to 1.
 
-    A batch without any row belongs to the first tower.
+    A batch without any row belongs to the first shard.
     """
     return weighted_sum.row_shares(self.rows)
 
   def check_even(self, owner: str) -> list[tf.Operation]:
-    """Raises ValueError unless all towers have equally many rows, at least one.
+    """Raises ValueError unless all shards have equally many rows, at least one.
 
-    The mean over the towers is then the mean over the batch. The result is
+    The mean over the shards is then the mean over the batch. The result is
     assertions to run with the step, for sizes that are not static. `owner` is
     the name, for the message, of the object that splits the batch.
     """
@@ -131,7 +131,7 @@ def _rows_leaves(features: Any, labels: Any,
             if not kept]
   if not leaves:
     raise ValueError(
-        'A batch must have a first dimension to split it over towers. '
+        'A batch must have a first dimension, along which it is split. '
         f'Received: features={features!r}, labels={labels!r}, all of rank 0. '
         'Batch the input, or name fewer keys in `broadcast`.')
   return leaves
@@ -157,7 +157,7 @@ def _static_rows(leaves: Sequence[Any]) -> Optional[int]:
   if len(static) > 1:
     raise ValueError('Every tensor of a batch must have the same first '
                      f'dimension. Received: {sorted(static)} in {leaves}. Name '
-                     'in `broadcast` the tensors that every tower gets whole.')
+                     'in `broadcast` the tensors that are not split.')
   return static.pop() if static else None
 
 

@@ -30,7 +30,6 @@ from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import events_hook
-from tfplugin.hooks import finish_board
 from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import parameter_server
 from tfplugin.hooks import telemetry_hook
@@ -45,7 +44,8 @@ from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
 from tfplugin.hooks.endings import report_finished_hook
 from tfplugin.hooks.endings import stop_in_order_hook
-from tfplugin.hooks.endings import wait_for_workers_hook
+from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.endings import waits
 
 tf1 = tf.compat.v1
 
@@ -321,9 +321,9 @@ def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
             finish_limit_secs: float,
             hook: report_finished_hook.ReportFinishedHook) -> None:
   """Reports the end of this task; the chief waits for the workers first."""
-  wait_for_workers_hook.wait_or_report(task, finish_limit_secs)
+  waits.wait_or_report(task, finish_limit_secs)
   if not hook.has_reported:
-    finish_board.report_finished(task.cluster_spec, task.name)
+    task_records.report_finished(task.cluster_spec, task.name)
   if task.is_chief:
     chief_report.write(config.model_dir, finish_limit_secs)
 

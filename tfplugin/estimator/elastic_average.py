@@ -163,7 +163,7 @@ def _train(call: model_fn_lib.ModelFnCall,
   scope.exchange.inputs = graph_order.operations_of(tf.nest.flatten(
       [call.arguments.get('features'), call.arguments.get('labels')],
       expand_composites=True))
-  train_op, unlisted = scope.exchange.end(
+  train_op, unlisted = scope.exchange.end_of_model_fn(
       [spec.train_op], {variable.op.name for variable in scope.state})
   first = _first_hooks(scope, task)
   added = [*scope.exchange.variables(), *(

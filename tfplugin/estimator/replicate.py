@@ -17,26 +17,17 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.distribute.towers import loss_reduction as reduction_lib
+from tfplugin.distribute.towers import loss_reduction_argument
 from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
-from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
 _VARIABLE_DEVICE = '/device:CPU:0'
-# By `batch_norm`, the weights of the moments of the towers, given the rows of
-# each. None: a tower has no moments of its own.
-_WEIGHTS_OF_MOMENTS = {
-    'mean': weighted_sum.row_shares,
-    # The first tower has rows whenever any tower has.
-    'first': lambda rows: [1.0] + [0.0] * (len(rows) - 1),
-    'sync': None,
-}
 
 
 def replicate_model_fn(
@@ -148,9 +139,9 @@ def replicate_model_fn(
   References:
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
-  reduction_lib.check(loss_reduction)
-  if batch_norm not in _WEIGHTS_OF_MOMENTS:
-    names = tuple(_WEIGHTS_OF_MOMENTS)
+  loss_reduction_argument.check(loss_reduction)
+  if batch_norm not in split_graph.WEIGHTS_OF_MOMENTS:
+    names = tuple(split_graph.WEIGHTS_OF_MOMENTS)
     raise ValueError(f'`batch_norm` must be one of {names}. '
                      f'Received: {batch_norm!r}. Leave it out for the mean.')
   broadcast = batch_sharding.check_broadcast(broadcast)
@@ -202,7 +193,7 @@ def _build(model_fn: Callable[[], Any], features: Any, labels: Any,
     split = split_graph.SplitGraph(
         batch.dense, batch.composites, batch.num_rows,
         lambda: batch.divided(len(devices)), devices,
-        _WEIGHTS_OF_MOMENTS[batch_norm])
+        split_graph.WEIGHTS_OF_MOMENTS[batch_norm])
     return _with_name(split_model.build(model_fn, split))
 
 

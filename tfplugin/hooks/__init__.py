@@ -10,7 +10,7 @@ from tfplugin.hooks.elastic_hooks import ElasticDistanceHook
 from tfplugin.hooks.endings.refused_step_hook import RefusedStepHook
 from tfplugin.hooks.endings.report_finished_hook import ReportFinishedHook
 from tfplugin.hooks.endings.stop_in_order_hook import StopInOrderHook
-from tfplugin.hooks.endings.wait_for_workers_hook import WaitForWorkersHook
+from tfplugin.hooks.endings.waits import WaitForWorkersHook
 from tfplugin.hooks.events_hook import EventsHook
 from tfplugin.hooks.keep_contact_hook import KeepContactHook
 from tfplugin.hooks.parameter_server import run_parameter_server

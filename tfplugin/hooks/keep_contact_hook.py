@@ -15,9 +15,9 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
-from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
 from tfplugin.hooks.endings import joined_run
+from tfplugin.hooks.endings import task_records
 
 tf1 = tf.compat.v1
 
@@ -97,7 +97,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
       self._wait()
       guarded_graphs.before_start(self._wait)
     if task.is_chief:
-      self._lists = finish_board.Lists(task.cluster_spec)
+      self._lists = task_records.Lists(task.cluster_spec)
     else:
       self._chief = contact.Contact(
           task.cluster_spec, task.training_tasks[0], task.name,

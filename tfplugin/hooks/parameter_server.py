@@ -13,8 +13,9 @@ from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
 from tfplugin.events import event_log
 from tfplugin.events import record
-from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import contact
+from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.endings import waits
 
 tf1 = tf.compat.v1
 
@@ -56,13 +57,13 @@ def run_parameter_server(config: tf.estimator.RunConfig,
       protocol=config.protocol)
   tf1.logging.info('Serving at %s until the work is done.', server.target)
   if membership.read().is_open:
-    finish_board.publish(task.cluster_spec, task.index,
+    task_records.publish(task.cluster_spec, task.index,
                          membership.description(task.cluster_spec))
   chief = contact.Contact(task.cluster_spec, task.training_tasks[0], task.name,
                           contact_limit_secs)
   event_log.write('starting', record.END)
   with event_log.span('waiting', on=task.training_tasks):
-    finish_board.wait_for_tasks(
+    waits.wait_for_tasks(
         task.cluster_spec,
         task.training_tasks,
         task.name,

@@ -70,8 +70,8 @@ def is_penalty(rho: Rate) -> bool:
   return tf.is_tensor(rho) or rho != 0
 
 
-def is_communication(local_step: tf.Tensor,
-                     communication_period: int) -> tf.Tensor:
+def is_exchange_due(local_step: tf.Tensor,
+                    communication_period: int) -> tf.Tensor:
   """Returns whether the step after `local_step` finished ones exchanges.
 
     (local_step + 1) mod communication_period = 0

@@ -57,19 +57,19 @@ def is_smaller(exchange_dtype: Optional[str], dtype: tf.DType) -> bool:
       tf.as_dtype(exchange_dtype).size < dtype.size)
 
 
-def dither_of(communication: tf.Tensor) -> tf.Tensor:
+def dither_of(exchange: tf.Tensor) -> tf.Tensor:
   """Returns the fraction of a step, in (0, 1), that an exchange rounds up.
 
-    (communication * 633 mod 1024 + 1 / 2) / 1024
+    (exchange * 633 mod 1024 + 1 / 2) / 1024
 
-  `communication` numbers a worker's exchanges. Over many of them all values
+  `exchange` numbers a worker's exchanges. Over many of them all values
   occur equally often.
 
   Example:
     >>> [float(dither_of(tf.constant(n))) for n in range(3)]
     [0.00048828125, 0.61865234375, 0.23681640625]
   """
-  part = tf.math.floormod(tf.cast(communication, tf.int64) * _STRIDE, _DITHERS)
+  part = tf.math.floormod(tf.cast(exchange, tf.int64) * _STRIDE, _DITHERS)
   return (tf.cast(part, tf.float32) + 0.5) / _DITHERS
 
 

@@ -249,7 +249,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         [g for g, _ in grads_and_vars]), self._getter.worker_device, self.runs)
     exchange.add(*(pair for pair in statistics if pair not in values.pairs))
     self.unaveraged.append(values)
-    ended = exchange.finish([update])
+    ended = exchange.end_step([update])
     self.runs += exchange.runs
     return values.after(ended, exchange.due, name or self.get_name())
 

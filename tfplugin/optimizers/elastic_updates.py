@@ -1,6 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An optimizer's updates in a step with elastic averaging."""
+"""Wrapper of updates, for the elastic optimizer and the elastic decorator.
+
+Strategies have `distribute/elastic/elastic_steps.py` for this.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,8 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
       self._is_looking = False
       with self._scope.local_state():
         return self._exchange.finite.apply(
-            self, grads_and_vars, global_step, name, self._exchange.start,
+            self, grads_and_vars, global_step, name,
+            self._exchange.steps_before,
             skip_gradients_aggregation=skip_gradients_aggregation)
     grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
                       for gradient, variable in grads_and_vars]

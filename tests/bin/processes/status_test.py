@@ -78,7 +78,7 @@ def _sample(secs, steps, dropped, pid=1, session=1):
 
 
 def test_the_processes_of_a_session_add_up(tmp_path):
-  samples = status.Samples()
+  samples = status.StatusOfTask()
   told = []
   for sample in (_sample(1, 1, 0), _sample(2, 50, 4),
                  # It was killed, and started again twice.

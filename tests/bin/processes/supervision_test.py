@@ -70,7 +70,7 @@ def test_a_lost_worker_is_reported_to_servers_that_live(
     tmp_path, monkeypatch, ps_ends, is_reported):
   reported = []
   monkeypatch.setattr(supervision, '_REPORT_AFTER_SECS', 1.0)
-  monkeypatch.setattr(supervision.finish_board, 'report_finished',
+  monkeypatch.setattr(supervision.task_records, 'report_finished',
                       lambda cluster, name, **unused: reported.append(name))
   _, said, error = _run(tmp_path, {
       'worker': ['raise SystemExit(3)'],

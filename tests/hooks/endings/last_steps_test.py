@@ -10,7 +10,6 @@ import tensorflow as tf
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
-from tfplugin.hooks.endings import wait_for_workers_hook
 
 _CLUSTER = tf.train.ClusterSpec(
     {'worker': ['a:1', 'b:1'], 'ps': ['c:1']})
@@ -29,7 +28,7 @@ def waits(monkeypatch):
     while_waiting()
     raise TimeoutError('worker:0 waited for the last step of worker:1.')
 
-  monkeypatch.setattr(wait_for_workers_hook, 'wait_for_workers', wait)
+  monkeypatch.setattr(last_steps.waits, 'wait_for_workers', wait)
   return limits
 
 

@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import report_finished_hook
+from tfplugin.hooks.endings import task_records
 from tfplugin.hooks.endings import task_tables
+from tfplugin.hooks.endings import waits
 
 tf1 = tf.compat.v1
 
@@ -27,8 +28,8 @@ def test_the_task_is_on_the_list_after_its_last_step_not_before(monkeypatch):
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       session.run(step)
       with pytest.raises(TimeoutError, match='worker:0'):
-        finish_board.wait_for_tasks(spec, ['worker:0'], 'ps:0', 0.1)
-  finish_board.wait_for_tasks(spec, ['worker:0'], 'ps:0', 10.0)
+        waits.wait_for_tasks(spec, ['worker:0'], 'ps:0', 0.1)
+  waits.wait_for_tasks(spec, ['worker:0'], 'ps:0', 10.0)
   del server
 
 
@@ -44,7 +45,7 @@ def test_it_reports_after_all_hooks_and_not_of_a_failure(monkeypatch):
   class Later(tf1.train.SessionRunHook):
 
     def end(self, session):
-      seen.append(set(finish_board.Lists(spec).keep()))
+      seen.append(set(task_records.Lists(spec).keep()))
 
   def train(step):
     with tf.Graph().as_default():
@@ -54,11 +55,11 @@ def test_it_reports_after_all_hooks_and_not_of_a_failure(monkeypatch):
 
   with pytest.raises(tf.errors.InvalidArgumentError):
     train(lambda: tf.debugging.Assert(tf.constant(False), ['failed']))
-  assert not finish_board.Lists(spec).keep() and not hook.has_reported
+  assert not task_records.Lists(spec).keep() and not hook.has_reported
   train(tf.no_op)
   assert hook.has_reported
   assert seen == [set()]
-  assert finish_board.Lists(spec).keep() == {'worker:0'}
+  assert task_records.Lists(spec).keep() == {'worker:0'}
   del server
 
 
@@ -73,7 +74,7 @@ def test_after_a_signal_it_has_left_where_workers_may_join(
       {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}, **keys}))
   hook = report_finished_hook.ReportFinishedHook(
       tf.estimator.RunConfig(), unless=lambda: True)
-  lists = finish_board.Lists(spec)
+  lists = task_records.Lists(spec)
   with tf.Graph().as_default():
     op = tf.no_op()
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:

@@ -29,7 +29,7 @@ from tfplugin.bin import ports
 from tfplugin.bin.processes import guard
 from tfplugin.bin.processes import interrupts
 from tfplugin.bin.processes import restarts
-from tfplugin.bin.processes import role as role_lib
+from tfplugin.bin.processes import role_process
 from tfplugin.bin.processes import spare as spare_lib
 from tfplugin.distribute import cluster_config
 from tfplugin.events import clock
@@ -82,9 +82,9 @@ class LocalCluster:
   """
 
   def __init__(self, log_dir: Union[str, os.PathLike], *,
-               on_lost: Optional[Callable[[role_lib.Role], None]] = None,
+               on_lost: Optional[Callable[[role_process.Role], None]] = None,
                policy: Optional[restarts.RestartPolicy] = None,
-               on_restart: Optional[Callable[[role_lib.Role, float],
+               on_restart: Optional[Callable[[role_process.Role, float],
                                              None]] = None,
                grace_secs: float = 5.0,
                tf_config: Optional[Mapping[str, Any]] = None):
@@ -101,15 +101,15 @@ class LocalCluster:
     self._on_restart = on_restart or (lambda role, delay: None)
     self._grace_secs = grace_secs
     self._tf_config = tf_config or {}
-    self._first_failure: Optional[tuple[role_lib.Role, str]] = None
+    self._first_failure: Optional[tuple[role_process.Role, str]] = None
     self._meeting_port = str(ports.pick_free(1)[0])
     self._mark = uuid.uuid4().hex
     self._guard: Optional[subprocess.Popen] = None
     self._spare: Optional[spare_lib.Spare] = None
     self._interrupts = interrupts.Interrupts()
-    self.roles: list[role_lib.Role] = []
-    self.lost: list[role_lib.Role] = []
-    self.failed: Optional[role_lib.Role] = None
+    self.roles: list[role_process.Role] = []
+    self.lost: list[role_process.Role] = []
+    self.failed: Optional[role_process.Role] = None
 
   def __enter__(self) -> LocalCluster:
     self._log_dir.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ class LocalCluster:
   def start(self, task: cluster_config.Task, command: Sequence[str],
             cluster: Mapping[str, Sequence[str]],
             environment: Optional[Mapping[str, str]] = None,
-            cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
+            cpus: Optional[Sequence[int]] = None) -> role_process.Role:
     """Starts one role, with `environment` in addition to this process's.
 
     `cluster` becomes TF_CONFIG; an empty one starts a process that trains
@@ -144,7 +144,7 @@ class LocalCluster:
     env[guard.MARK_VARIABLE] = ','.join(filter(None, marks))
     # An evaluator has no address.
     address = (cluster[task.type][task.index] if task.type in cluster else '')
-    role = role_lib.Role(
+    role = role_process.Role(
         task, command, env, self._log_dir / f'{task.type}-{task.index}.log',
         address, cpus)
     self.roles.append(role)
@@ -183,7 +183,7 @@ class LocalCluster:
     ended = [role for role in self.roles
              if role.status is None and role.poll() is not None]
     # The first role to end probably caused the ends of the others.
-    for role in sorted(ended, key=role_lib.Role.last_write):
+    for role in sorted(ended, key=role_process.Role.last_write):
       self._handle_end(role)
     for role in self.roles:
       if role.restart_at is not None and role.restart_at <= time.monotonic():
@@ -231,7 +231,7 @@ class LocalCluster:
     """Returns the ids of the roles' processes and of their children."""
     return guard.marked_processes(self._mark)
 
-  def kill(self, role: role_lib.Role, why: str) -> None:
+  def kill(self, role: role_process.Role, why: str) -> None:
     """Kills a running role that is of no use; the policy may restart it.
 
     `why` is the reason in the summary.
@@ -241,7 +241,7 @@ class LocalCluster:
     role.wait(_KILL_LIMIT_SECS)
     self._handle_end(role)
 
-  def give_up(self, role: role_lib.Role, why: str) -> None:
+  def give_up(self, role: role_process.Role, why: str) -> None:
     """Ends a role for good, which is lost then; `why` is for the summary."""
     role.restart_at = None
     role.signal(signal.SIGKILL)
@@ -250,7 +250,7 @@ class LocalCluster:
     role.reasons.append(why)
     self.lost.append(role)
 
-  def _handle_end(self, role: role_lib.Role) -> None:
+  def _handle_end(self, role: role_process.Role) -> None:
     self._tell_guard('forget', role)
     if role.status == 0:
       return
@@ -269,7 +269,7 @@ class LocalCluster:
     self.failed = role
     raise RoleError(self._describe_failures(role, failure))
 
-  def _describe_failures(self, role: role_lib.Role, failure: str) -> str:
+  def _describe_failures(self, role: role_process.Role, failure: str) -> str:
     """Returns the first failure and, if another one ended the run, that too."""
     first, first_failure = self._first_failure
     alike = [r.task.name for r in self.roles
@@ -287,7 +287,7 @@ class LocalCluster:
           f'repeat it with --ps={num_ps - 1}.')
     return first_failure
 
-  def _restart(self, role: role_lib.Role, delay: float) -> None:
+  def _restart(self, role: role_process.Role, delay: float) -> None:
     group = [role]
     if self._policy.is_together and role.task.type in _TRAINING:
       # Roles that have ended, too: the others would wait for them.
@@ -315,7 +315,7 @@ class LocalCluster:
       if role.status is None:
         self._tell_guard('watch', role)
 
-  def _tell_guard(self, command: str, role: role_lib.Role) -> None:
+  def _tell_guard(self, command: str, role: role_process.Role) -> None:
     with contextlib.suppress(BrokenPipeError):
       self._guard.stdin.write(f'{command} {role.pid}\n')
       self._guard.stdin.flush()

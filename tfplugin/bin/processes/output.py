@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from tfplugin.bin.processes import log_tails
-from tfplugin.bin.processes import role as role_lib
+from tfplugin.bin.processes import role_process
 
 ALL = 'all'
 DEPRECATIONS = 'deprecations'
@@ -47,7 +47,7 @@ class TaskOutput:
     self._shown = frozenset(shown)
     self._is_colored = is_colored
     self._hides = hide == DEPRECATIONS
-    self._followed: dict[role_lib.Role, _Followed] = {}
+    self._followed: dict[role_process.Role, _Followed] = {}
     # By the program's frames of a traceback: the first task that wrote it.
     self._tracebacks: dict[tuple[str, ...], str] = {}
     self.num_hidden = 0
@@ -57,7 +57,7 @@ class TaskOutput:
       raise ValueError(f'`grep` must be a regular expression ({e}). '
                        f'Received: {pattern!r}') from e
 
-  def follow(self, role: role_lib.Role) -> None:
+  def follow(self, role: role_process.Role) -> None:
     """Follows the log of a role that has just started, if it is to be shown."""
     if self._shown & {ALL, role.task.type, role.task.name}:
       self._followed[role] = _Followed(role.log_start)
@@ -82,7 +82,7 @@ class TaskOutput:
       self._say(f'{self.num_hidden} lines about deprecation were not shown; '
                 '--hide=nothing shows them.')
 
-  def _show_lines(self, role: role_lib.Role, prefix: str,
+  def _show_lines(self, role: role_process.Role, prefix: str,
                   lines: Sequence[str]) -> None:
     """Shows a line or a whole traceback."""
     first = role.task.name
@@ -94,7 +94,7 @@ class TaskOutput:
       if self._pattern.search(line):
         self._say(prefix + line)
 
-  def _prefix(self, role: role_lib.Role, number: int) -> str:
+  def _prefix(self, role: role_process.Role, number: int) -> str:
     prefix = f'{role.task.name}| '
     if not self._is_colored:
       return prefix

@@ -106,8 +106,8 @@ class _StatusSink(telemetry_hook.Sink):
       self.write(report, {})
 
 
-class Samples:
-  """The samples of a task; one session's processes add up.
+class StatusOfTask:
+  """Status of a task, from its samples; one session's processes add up.
 
   Attributes:
     status: The newest; None before the first step of its session.

@@ -19,14 +19,14 @@ import tensorflow as tf
 from tfplugin.bin.processes import listeners
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
-from tfplugin.bin.processes import role as role_lib
+from tfplugin.bin.processes import role_process
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.processes import watches
 from tfplugin.distribute import cluster_config
 from tfplugin.events import event_log
 from tfplugin.events import record
-from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import task_records
 
 _REPORT_AFTER_SECS = 5.0
 
@@ -146,7 +146,7 @@ class SupervisedRun:
 
   def start(self, task: cluster_config.Task, command: Sequence[str],
             environment: Mapping[str, str],
-            cpus: Optional[Sequence[int]] = None) -> role_lib.Role:
+            cpus: Optional[Sequence[int]] = None) -> role_process.Role:
     """Starts a task; see `LocalCluster.start`."""
     session = self._settings.session
     if session is not None:
@@ -176,13 +176,13 @@ class SupervisedRun:
     if self._settings.is_fenced and addresses:
       self._fence.look(addresses, self.cluster.processes)
 
-  def _handle_restart(self, role: role_lib.Role, delay: float) -> None:
+  def _handle_restart(self, role: role_process.Role, delay: float) -> None:
     self._say(f'{role.task.name} {role.reasons[-1]}; it restarts in {delay:g} '
               f's ({role.num_restarts + 1} of '
               f'{self._settings.policy.max_restarts}). Its log: '
               f'{role.log_path}')
 
-  def _handle_lost(self, role: role_lib.Role) -> None:
+  def _handle_lost(self, role: role_process.Role) -> None:
     is_worker = role.task.type == 'worker'
     if is_worker and not self._settings.keep_going:
       self.cluster.failed = role
@@ -203,6 +203,6 @@ class SupervisedRun:
     for name, lost_at in list(self._unreported.items()):
       if time.monotonic() - lost_at >= delay:
         del self._unreported[name]
-        finish_board.report_finished(
+        task_records.report_finished(
             tf.train.ClusterSpec(dict(self._addresses)), name,
             time_limit_secs=5.0)

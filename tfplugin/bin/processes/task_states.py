@@ -41,8 +41,8 @@ class State:
   step: Optional[int] = None
   open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
   details: dict[str, float] = dataclasses.field(default_factory=dict)
-  samples: status_lib.Samples = dataclasses.field(
-      default_factory=status_lib.Samples)
+  samples: status_lib.StatusOfTask = dataclasses.field(
+      default_factory=status_lib.StatusOfTask)
   joined: Optional[float] = None
   left: Optional[float] = None
   ahead_secs: float = 0.0

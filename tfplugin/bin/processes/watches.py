@@ -13,7 +13,7 @@ from typing import Optional
 
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
-from tfplugin.bin.processes import role as role_lib
+from tfplugin.bin.processes import role_process
 from tfplugin.bin.processes import task_states
 from tfplugin.events import clock
 from tfplugin.events import process
@@ -70,12 +70,12 @@ class StallWatch:
     self._act(cluster, running, '\n'.join(lines))
     self._since = time.monotonic()
 
-  def _describe(self, role: role_lib.Role) -> str:
+  def _describe(self, role: role_process.Role) -> str:
     text = self._states.states[role.task.name].describe(clock.now())
     return f'is stopped by a signal; {text}' if is_stopped(role.pid) else text
 
   def _act(self, cluster: local_cluster.LocalCluster,
-           running: Sequence[role_lib.Role], report: str) -> None:
+           running: Sequence[role_process.Role], report: str) -> None:
     # Stopped tasks keep the others waiting. If there are none, all training
     # tasks restart; the parameter servers keep the learnt variables.
     chosen = [r for r in running if is_stopped(r.pid)] or [
@@ -89,7 +89,7 @@ class StallWatch:
         cluster.kill(role, 'made no step')
 
 
-def ask_for_stacks(role: role_lib.Role) -> None:
+def ask_for_stacks(role: role_process.Role) -> None:
   """Requests the stacks of a process, unless the signal would end it."""
   if process.STACKS_SIGNAL in caught_signals(role.pid):
     # Not the group: its other processes may not expect the signal.
@@ -135,7 +135,8 @@ class LeftBehindWatch:
     self._say = say
     self._since: Optional[float] = None
 
-  def look(self, cluster: local_cluster.LocalCluster) -> list[role_lib.Role]:
+  def look(self, cluster: local_cluster.LocalCluster,
+           ) -> list[role_process.Role]:
     """Ends the workers whose time is over; returns them."""
     if not _is_complete(cluster):
       self._since = None
@@ -149,7 +150,7 @@ class LeftBehindWatch:
       self._end(cluster, role)
     return left
 
-  def _limit_of(self, role: role_lib.Role) -> float:
+  def _limit_of(self, role: role_process.Role) -> float:
     """Returns how long a worker may run; no limit if its training has ended."""
     last = self._states.states[role.task.name].last
     if last is None:
@@ -159,7 +160,7 @@ class LeftBehindWatch:
     return float('inf') if has_trained else self._limit_secs
 
   def _end(self, cluster: local_cluster.LocalCluster,
-           role: role_lib.Role) -> None:
+           role: role_process.Role) -> None:
     state = self._states.states[role.task.name].describe(clock.now())
     self._say(
         f'{role.task.name} still runs {self._limit_of(role):g} s after the '

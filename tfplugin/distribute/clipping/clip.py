@@ -1,6 +1,10 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Clipping of a variable: all of it, some rows, or the parts of one.
+"""Clipping of a variable, after a dense or a sparse gradient.
+
+After a dense gradient all rows are clipped (`_clip_all`), after a sparse one
+the rows that it touched (`_clip_rows`, with `ids`). The parts of a partitioned
+variable are clipped together (`_clip_parts`).
 
 The rule is `ops.norm_clipping`. A variable is measured first and written only
 if a slice exceeds the bound, and usually only there. Every op is placed beside
@@ -53,7 +57,8 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
   `axes`, not negative, are the dimensions that one slice extends over.
 
   `ids` selects rows, as integers of shape `[num_ids]`; None means all rows. All
-  rows are measured, too, where a slice extends over the rows. With `ids` the
+  rows are clipped, whatever `ids` is, where a slice extends over them: if 0 is
+  in `axes`, or for several parts. With `ids` the
   cost depends on their number, not on the variable's size. An id that occurs k
   times is measured k times, and each time the same value is written. The clip
   reads the row after the update, not the gradient.

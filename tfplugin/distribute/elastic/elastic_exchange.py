@@ -39,20 +39,21 @@ AUDITED = 'adds the penalty of `rho` to gradients'
 class Exchange:
   """The averaged variables of one graph, and their exchange in a step.
 
-    begin()                    begins the step; reads whether it is due
+    begin_step()               begins the step; reads whether it is due
     adjusted(...)              adjusts gradients before they are applied; any
                                number of times, for any number of optimizers
-    finish(train_ops)          ends the step: the exchange, then the count
+    end_step(train_ops)        ends the step: the exchange, then the count
 
   A step is a session step that applies gradients, however many optimizers apply
   them. A step whose `tf.cond` applies none, because gradients are being
   accumulated or are not finite, does not count and does not exchange.
 
-  The timing is decided in this class alone. `begin` decides when a step is due,
-  and `finish` decides the ops that the exchange waits for.
+  The timing is decided in this class alone. `begin_step` decides when a step is
+  due, and `end_step` decides the ops that the exchange waits for.
 
   Attributes:
     local_step: Counts the worker's steps; an int64 scalar.
+    steps_before: The worker's number of steps before this one.
     due: Whether the current step exchanges; a bool scalar.
     counters: Counters that the step's exchange advances, each with the function
       that advances it.
@@ -85,13 +86,13 @@ class Exchange:
     if self._is_in_graph:
       per_graph.of(local_step.graph).add_count(
           local_step, per_graph.EXCHANGES, settings.communication_period)
-    self.begin()
+    self.begin_step()
 
-  def begin(self) -> None:
+  def begin_step(self) -> None:
     """Begins a step, in the graph and branch that the step is built in."""
-    self._start = self.local_step.read_value()
-    self.due = elastic.is_communication(
-        self._start, self._settings.communication_period)
+    self.steps_before = self.local_step.read_value()
+    self.due = elastic.is_exchange_due(
+        self.steps_before, self._settings.communication_period)
     self.counters, self._counts_in = [], None
     self.has_gradients = self._is_certain = False
     self._moved = set()
@@ -101,11 +102,6 @@ class Exchange:
   def pairs(self) -> list[elastic_pairs.Pair]:
     """The averaged variables."""
     return list(dict.fromkeys(self._pairs.values()))
-
-  @property
-  def start(self) -> tf.Tensor:
-    """The worker's number of steps before this one."""
-    return self._start
 
   @property
   def trained(self) -> list[tf.Variable]:
@@ -131,8 +127,9 @@ class Exchange:
       if pair.trainable:
         notes.add_figure(per_graph.DISTANCE, pair.local, pair.center)
 
-  def end(self, train_ops: Sequence, state: Collection[str],
-          ) -> tuple[tf.Operation, list[tf.Variable]]:
+  def end_of_model_fn(
+      self, train_ops: Sequence, state: Collection[str],
+  ) -> tuple[tf.Operation, list[tf.Variable]]:
     """Ends a step; returns its op and uninitialised variables; logs `state`."""
     unaveraged = set_values.of_step(self.pairs, train_ops, self.inputs)
     values = set_values.SetValues(
@@ -141,7 +138,7 @@ class Exchange:
                    if pair not in values.pairs}
     tf1.logging.info('Elastic averaging: %s.',
                      set_values.describe(self.pairs, unaveraged, state))
-    return values.after(self.finish(train_ops), self.due), values.variables()
+    return values.after(self.end_step(train_ops), self.due), values.variables()
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
                rho: elastic.Rate) -> types.GradsAndVars:
@@ -172,7 +169,7 @@ class Exchange:
       return result
     with tf1.control_dependencies(tf.nest.flatten(
         [g for g, _ in result if g is not None], expand_composites=True)):
-      moved = self._communicate(pairs)
+      moved = self._exchange_if_due(pairs)
     return [(after(g, [moved]), copy) for g, copy in result]
 
   def _marks(self) -> list:
@@ -189,7 +186,7 @@ class Exchange:
 
   def _counted(self):
     """Returns the op that counts the step; once, however often it runs."""
-    return elastic_pairs.write(self.local_step, 'update', self._start + 1)
+    return elastic_pairs.write(self.local_step, 'update', self.steps_before + 1)
 
   def _marked(self, gradient, pair, marks):
     """Returns `gradient` after `marks`; notes the rows that it touches."""
@@ -227,8 +224,8 @@ class Exchange:
     self._counts_in = here
     self.counters.append((step, advance))
 
-  def finish(self, train_ops: Sequence,
-             name: Optional[str] = None) -> tf.Operation:
+  def end_step(self, train_ops: Sequence,
+               name: Optional[str] = None) -> tf.Operation:
     """Returns an op that ends the step: `train_ops`, exchange and count."""
     elastic_settings.refuse_accumulators()
     self._settings.check_exchanged([p.center.dtype for p in self.pairs])
@@ -246,14 +243,14 @@ class Exchange:
     with tf1.control_dependencies(train_ops):
       # Whether a branch has applied gradients, if only branches apply them.
       is_counted = self._is_certain or not self.has_gradients or (
-          tf.greater(self.local_step.read_value(), self._start))
-      moved = self._communicate(self._pairs.values(), counters, is_counted)
+          tf.greater(self.local_step.read_value(), self.steps_before))
+      moved = self._exchange_if_due(self._pairs.values(), counters, is_counted)
     self.finite.summarize('elastic_average/nonfinite')
     with tf1.control_dependencies([moved]):
       return tf.group(self._counted() if is_counted is True else moved,
                       name=name)
 
-  def _communicate(self, pairs, counters=(), is_counted=True):
+  def _exchange_if_due(self, pairs, counters=(), is_counted=True):
     """Returns the exchange, if due, of `pairs` without one in this step."""
     pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
     self._moved.update(pairs)
@@ -262,53 +259,53 @@ class Exchange:
     if self._overlapped is not None:
       snapshots = [self._overlapped.snapshot_of(pair) for pair in pairs]
       return self._overlapped.end_step(
-          pairs, tf.logical_and(self.due, is_counted), self._start,
-          lambda start: self._made(snapshots, counters, start))
+          pairs, tf.logical_and(self.due, is_counted), self.steps_before,
+          lambda start: self._exchange_ops(snapshots, counters, start))
     if is_counted is True and self._settings.communication_period == 1:
-      return self._made(pairs, counters, self._start)
+      return self._exchange_ops(pairs, counters, self.steps_before)
     due = tf.logical_and(self.due, is_counted)
     is_separate = (self._settings.may_be_separate and
                    separate_run.is_useful(pairs))
     written = _written(pairs, counters)
     if not is_separate:
       return branching.cond(
-          due, lambda: self._made(pairs, counters, self._start),
+          due, lambda: self._exchange_ops(pairs, counters, self.steps_before),
           separate_run.false, written)
     return separate_run.SeparateRun(self.local_step.device).end_step(
-        due, self._start, lambda start: self._made(
+        due, self.steps_before, lambda start: self._exchange_ops(
             pairs, counters, start, has_parts=True), written, self.runs)
 
-  def _made(self, pairs, counters, start, has_parts=None):
-    """Returns the exchange of the step after `start` steps."""
+  def _exchange_ops(self, pairs, counters, steps_before, has_parts=None):
+    """Returns the exchange, due or not, of the step after `steps_before`."""
 
-    def move(differences):
+    def send(differences):
       with update_audit.OF_RULES.passing(
           [v for pair in pairs for v in (*pair.copies, pair.center)]):
-        moves = packed_moves.move(pairs, differences, self._use_locking)
+        moves = packed_moves.send_all(pairs, differences, self._use_locking)
       moves += tf.nest.flatten([advance() for _, advance in counters])
       with tf1.control_dependencies([m for m in moves if m is not None]):
         return tf.constant(True)
 
-    differences = packed_moves.differences_of(
-        pairs, self._settings.rate(self._num_worker), self._wire(start),
+    differences = packed_moves.receive_all(
+        pairs, self._settings.rate(self._num_worker), self._wire(steps_before),
         self._settings.has_parts if has_parts is None else has_parts)
     if not (self.finite.is_asked and pairs):
-      return move(differences)
+      return send(differences)
     is_finite = self.finite.accepted(
         [d for each in differences for d in each.of_copies],
         [pair.center.name if pair.is_snapshot else copy.name
-         for pair in pairs for copy in pair.copies], start)
+         for pair in pairs for copy in pair.copies], steps_before)
     return branching.cond(
-        is_finite, lambda: move(differences), lambda: self._skip(pairs),
+        is_finite, lambda: send(differences), lambda: self._skip(pairs),
         _written(pairs, counters))
 
-  def _wire(self, start) -> Optional[pair_moves.Wire]:
-    """Returns the type on the network, for the exchange after `start` steps."""
+  def _wire(self, steps_before) -> Optional[pair_moves.Wire]:
+    """Returns the type on the network, for the exchange of the next step."""
     dtype = self._settings.exchange_dtype
     if dtype != wire_types.INT8:
       return dtype and pair_moves.Wire(dtype)
     return pair_moves.Wire(dtype, wire_types.dither_of(
-        start // self._settings.communication_period))
+        steps_before // self._settings.communication_period))
 
   def _skip(self, pairs) -> tf.Tensor:
     """Counts a skipped exchange."""

@@ -1,6 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Variables and steps of both elastic strategies; the counted steps."""
+"""Variables and steps of both elastic strategies.
+
+The optimizer and the decorator have `optimizers/elastic_updates.py` for this.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
+from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
@@ -93,7 +97,7 @@ class ElasticSteps(met_updates.MetUpdates):
     if exchange is None:
       exchange = self._exchanges.here(self._create_exchange)
       if tf1.executing_eagerly_outside_functions():
-        exchange.begin()  # In the current `tf.function`, if any.
+        exchange.begin_step()  # In the current `tf.function`, if any.
     return exchange
 
   def _create_exchange(self):
@@ -105,7 +109,7 @@ class ElasticSteps(met_updates.MetUpdates):
     if self._is_in_step:  # An optimizer with a loss scale calls replicas again.
       return super()._call_for_each_replica(fn, args, kwargs)
     if self._exchanges.here() is not None:
-      self._exchange().begin()
+      self._exchange().begin_step()
     if self._settings.on_nonfinite != nonfinite.APPLY:
       fn = self._looking_at_gradients(fn)
     fn = branching.with_merges_in_branches(
@@ -164,14 +168,14 @@ class ElasticSteps(met_updates.MetUpdates):
 
   def _end_step(self, exchange, result):
     if tf.executing_eagerly() or tf.inside_function():
-      exchange.finish([])
+      exchange.end_step([])
       return result
     if not hasattr(result, 'training_hooks'):
       self._settings.check_has_hooks(result)
     if not hasattr(result, 'train_op'):
       return self._end_results(exchange, result)
     pairs = exchange.pairs
-    changed = {'train_op': exchange.end(
+    changed = {'train_op': exchange.end_of_model_fn(
         self._local_results(result.train_op), self._states.here(set))[0]}
     hooks = separate_run.hooks_of(exchange.runs)
     if hasattr(result, 'training_hooks'):
@@ -208,7 +212,7 @@ class ElasticSteps(met_updates.MetUpdates):
           f'Received: {result!r}, of which no part depends on an update of a '
           'variable. Return the result of `minimize` or `apply_gradients`, '
           'too.')
-    done, waiting = exchange.finish(trained), set(map(id, trained))
+    done, waiting = exchange.end_step(trained), set(map(id, trained))
     result = tf.nest.map_structure(lambda leaf: _tf_internals.regroup(tuple(
         elastic_exchange.after(value, [done]) if id(value) in waiting else value
         for value in self._local_results(leaf))), result)
@@ -219,12 +223,12 @@ class ElasticSteps(met_updates.MetUpdates):
     var = _tf_internals.own_variable(var)
     update = super()._update
     if self._is_in_step:
-      parameter_server_base.refuse_keras_3_update(
+      keras_refusals.refuse_keras_3_update(
           fn, self._container_strategy(),
           'it sums the gradients of all devices, of which each has its own')
     step = parameter_server_base.global_step()
     if step is not None and self._settings.count_steps == 'communications':
-      parameter_server_base.refuse_keras_step(
+      keras_refusals.refuse_keras_step_count(
           fn, self._container_strategy(), ", or pass count_steps='local'")
       if self._is_in_step and parameter_server_base.unwrapped(var) is step:
         if not self.only:  # Once for all replicas.
@@ -249,4 +253,4 @@ class _Looking:
     """Applies the gradients if they are finite."""
     exchange = self._exchange()
     return exchange.finite.apply(self._optimizer, grads_and_vars, global_step,
-                                 name, exchange.start, **kwargs)
+                                 name, exchange.steps_before, **kwargs)

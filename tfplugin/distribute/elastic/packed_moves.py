@@ -34,11 +34,11 @@ tf1 = tf.compat.v1
 PARTS, MIN_PART_BYTES = 8, 1 << 18
 
 
-def differences_of(
+def receive_all(
     pairs: Sequence[elastic_pairs.Pair], moving_rate: elastic.Rate,
     wire: Optional[pair_moves.Wire] = None, has_parts: bool = False,
 ) -> list[pair_moves.Differences]:
-  """Returns `pair_moves.differences_of` for several variables."""
+  """Returns `pair_moves.differences_of` for variables that share messages."""
   seen = _seen_of(pairs, wire, _limits(pairs, wire) if has_parts else {})
   arrived = _carried([each.sent for each in seen], [
       _way_to_worker(pair) for pair in pairs])
@@ -47,10 +47,10 @@ def differences_of(
           for pair, each, sent in zip(pairs, seen, arrived)]
 
 
-def move(pairs: Sequence[elastic_pairs.Pair],
-         differences: Sequence[pair_moves.Differences],
-         use_locking: bool = True) -> list[tf.Operation]:
-  """Returns the ops of `pair_moves.move` for several variables."""
+def send_all(pairs: Sequence[elastic_pairs.Pair],
+             differences: Sequence[pair_moves.Differences],
+             use_locking: bool = True) -> list[tf.Operation]:
+  """Returns the ops of `pair_moves.move` for variables that share messages."""
   arrived = _carried([each.sent for each in differences], [
       _way_to_worker(pair)[::-1] for pair in pairs])
   return [pair_moves.move(pair, each._replace(sent=sent), use_locking)

@@ -1,6 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Gate that reads the step around a train step, and drops stale gradients."""
+"""Gate that reads the step around a train step, and decides what is stale.
+
+`conditional_update.apply_gradients_if` carries the decision out.
+"""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ the rows of all towers, one after the other:
   features -- slice 0 -- row-wise ops --+
            `- slice 1 -- row-wise ops --+- concat -- loss, metrics, writes, ...
 
-So each number is computed as on one device, by the op that the model_fn made
-for it. Gradients are taken through the concatenation: TensorFlow sums over the
-towers.
+So each number is computed once, as on one device, by the op that the model_fn
+made for it. Gradients are taken through the concatenation: TensorFlow sums over
+the towers. Only moments of batch normalisation are averaged (`whole`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,14 @@ from tfplugin.ops import weighted_sum
 
 tf1 = tf.compat.v1
 
+# By `batch_norm`, the weights of the moments of the towers, given the rows of
+# each. None: a tower has no moments of its own.
+WEIGHTS_OF_MOMENTS = {
+    'mean': weighted_sum.row_shares,
+    # The first tower has rows whenever any tower has.
+    'first': lambda rows: [1.0] + [0.0] * (len(rows) - 1),
+    'sync': None,
+}
 # The first row and the number of rows of each tower.
 Bounds = tuple[Sequence[Any], Sequence[Any]]
 
@@ -90,7 +98,10 @@ class SplitGraph:
       self._redirect(ops)
 
   def whole(self, tensor: Any) -> Any:
-    """Returns the rows of all towers for a row-wise `tensor`."""
+    """Returns the rows of all towers for a row-wise `tensor`.
+
+    A moment of batch normalisation is the weighted mean over the towers.
+    """
     if not tf.is_symbolic_tensor(tensor) or (
         tensor.graph is not self._graph or
         not self._analysis.has_parts(tensor)):

@@ -13,12 +13,11 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
-from tfplugin.ops import weighted_sum
+from tfplugin.distribute.updates import keras_refusals
 
 tf1 = tf.compat.v1
 
@@ -91,7 +90,8 @@ class TowerExtended(untuned_inputs.UntunedInputs,
       return call_fn()
     return split_model.build(call_fn, split_graph.SplitGraph(
         batch.dense, batch.composites, batch.num_rows, batch.bounds,
-        self._compute_devices, weighted_sum.row_shares, batch.parts))
+        self._compute_devices, split_graph.WEIGHTS_OF_MOMENTS['mean'],
+        batch.parts))
 
   def _make_input_fn_iterator(self, input_fn, replication_mode):
     # The last batches may be fewer than the towers: some get none.
@@ -137,7 +137,7 @@ class TowerExtended(untuned_inputs.UntunedInputs,
 
   def _update(self, var, fn, args, kwargs, group):
     if _in_graph():
-      parameter_server_base.refuse_keras_3_update(
+      keras_refusals.refuse_keras_3_update(
           fn, self._container_strategy(),
           'in a graph it returns nothing that a session could run')
     if isinstance(var, tf1.Variable) and not hasattr(var, 'handle'):

@@ -11,14 +11,14 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import refusals
-from tfplugin.distribute.towers import loss_reduction as reduction_lib
+from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute.towers import loss_reduction_argument
 from tfplugin.distribute.towers import tower_extended
 
 tf1 = tf.compat.v1
 
 
-class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
+class TowerStrategy(refusal_mixins.NoKerasSessions, tf1.distribute.Strategy,
                     tf.distribute.Strategy):
   """Strategy of several devices of one process, with the numbers of one device.
 
@@ -99,7 +99,7 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
         first use: this process has no such device. `TF_CONFIG` is wrong, or
         an Estimator trains in a cluster of several tasks.
     """
-    reduction_lib.check(loss_reduction)
+    loss_reduction_argument.check(loss_reduction)
     super().__init__(self._make_extended(
         local_devices.check_devices(devices)))
 

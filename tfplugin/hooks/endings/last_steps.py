@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.endings import lost_peers
-from tfplugin.hooks.endings import wait_for_workers_hook
+from tfplugin.hooks.endings import waits
 
 tf1 = tf.compat.v1
 
@@ -50,7 +50,7 @@ class LastSteps:
 
   def awaits_others(self) -> bool:
     """Returns whether this is a chief that trains with others."""
-    return wait_for_workers_hook.awaits_others(self._task)
+    return waits.awaits_others(self._task)
 
   def wait(self, while_waiting: Callable[[], None]) -> None:
     """Waits; calls `while_waiting` between two checks.
@@ -65,7 +65,7 @@ class LastSteps:
 
     try:
       look()
-      wait_for_workers_hook.wait_for_workers(
+      waits.wait_for_workers(
           self._task, self._time_limit_secs, look)
     except (tf.errors.AbortedError, tf.errors.UnavailableError,
             tf.errors.FailedPreconditionError) as e:

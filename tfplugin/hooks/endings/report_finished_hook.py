@@ -12,8 +12,8 @@ from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
-from tfplugin.hooks import finish_board
 from tfplugin.hooks.endings import closing
+from tfplugin.hooks.endings import task_records
 
 tf1 = tf.compat.v1
 
@@ -71,7 +71,7 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
   def begin(self) -> None:
     """Prepares the report at the end of the session; see the class."""
     self._has_ended = self._has_left = self.has_reported = False
-    self._steps = finish_board.StepReport(
+    self._steps = task_records.StepReport(
         self._task.cluster_spec, self._task.name, is_present=self._is_open)
     guarded_graphs.in_place_of_close(self._close)
 
@@ -90,11 +90,11 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     self._steps.close()
     if self._has_ended and not self.has_reported:
       self.has_reported = True
-      finish_board.report_finished(
+      task_records.report_finished(
           self._task.cluster_spec, self._task.name,
           time_limit_secs=self._time_limit_secs)
     if self._has_left:
-      finish_board.report_left(
+      task_records.report_left(
           self._task.cluster_spec, self._task.name,
           time_limit_secs=self._time_limit_secs)
     closing.close_in_time(close)

@@ -80,13 +80,13 @@ class OverlappedExchange(separate_run.SeparateRun):
 
   def end_step(self, pairs: Sequence[elastic_pairs.Pair], due: tf.Tensor,
                step: tf.Tensor,
-               communicate: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+               make_exchange: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
     """Ends a step: takes a finished exchange, begins the next one if `due`.
 
-    `communicate` builds the exchange of the snapshots, for the step number that
-    it gets. `step` counts the steps before this one. Returns a tensor to depend
-    on. Raises a RuntimeError if a step was ended before, and a ValueError if
-    the exchange would run the step itself.
+    `make_exchange` builds the exchange of the snapshots, for the step number
+    that it gets. `step` counts the steps before this one. Returns a tensor to
+    depend on. Raises a RuntimeError if a step was ended before, and a
+    ValueError if the exchange would run the step itself.
     """
     if self.run is not None:
       raise RuntimeError(
@@ -95,7 +95,7 @@ class OverlappedExchange(separate_run.SeparateRun):
           'Received: True. Make one call, or a graph for each.')
     snapshots = [self.snapshot_of(pair) for pair in pairs]
     written = [v for pair in (*pairs, *snapshots) for v in pair.variables()]
-    self.build(communicate, written)
+    self.build(make_exchange, written)
     if self.run is None:
       raise ValueError(
           '`overlap` must be False where `global_step` is advanced by a value '

@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
-from tfplugin.distribute import refusals
+from tfplugin.distribute import refusal_mixins
 from tfplugin.testing import behaviors
 
 TWO = ['/cpu:0', '/cpu:1']
 X = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
 
 
-class Strategy(refusals.OneStrategy, tf.distribute.OneDeviceStrategy):
+class Strategy(refusal_mixins.OneStrategy, tf.distribute.OneDeviceStrategy):
   """One that is refused inside another."""
 
 
@@ -176,7 +176,7 @@ def test_a_run_config_is_enough(name, tmp_path, monkeypatch):
   """An Estimator copies none that has a directory and a session_config."""
   calls = []
   monkeypatch.setattr(
-      refusals, '_mend_early_stopping', lambda: calls.append(1))
+      refusal_mixins, '_mend_early_stopping', lambda: calls.append(1))
   tf.estimator.RunConfig(
       str(tmp_path), session_config=tf1.ConfigProto(),
       train_distribute=STRATEGIES[name]())

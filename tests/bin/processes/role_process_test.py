@@ -8,7 +8,7 @@ import signal
 import sys
 
 from tfplugin.bin.processes import restarts
-from tfplugin.bin.processes import role as role_lib
+from tfplugin.bin.processes import role_process
 from tfplugin.distribute import cluster_config
 
 _LIMIT = 60
@@ -16,8 +16,8 @@ _TASK = cluster_config.Task('worker', 1)
 
 
 def _role(tmp_path, code):
-  return role_lib.Role(_TASK, [sys.executable, '-c', code], os.environ,
-                       tmp_path / 'log')
+  return role_process.Role(_TASK, [sys.executable, '-c', code], os.environ,
+                           tmp_path / 'log')
 
 
 def test_it_starts_again_and_tells_of_its_last_process(tmp_path):
@@ -26,8 +26,8 @@ def test_it_starts_again_and_tells_of_its_last_process(tmp_path):
           'sys.exit(2 * first)')
   in_its_folder = (f'cd {shlex.quote(str(tmp_path))}; '
                    f"exec {shlex.quote(sys.executable)} -c '{code}'")
-  role = role_lib.Role(_TASK, ['sh', '-c', in_its_folder], os.environ,
-                       tmp_path / 'log')
+  role = role_process.Role(_TASK, ['sh', '-c', in_its_folder], os.environ,
+                           tmp_path / 'log')
   assert role.wait(_LIMIT) and not role.is_running
   assert role.describe_end() == 'ended with status 2'
   assert role.describe_failure().endswith('log:\nfirst')

@@ -31,13 +31,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import time_limit
 from tfplugin.hooks.endings import task_tables
 
 tf1 = tf.compat.v1
@@ -89,66 +87,6 @@ def publish(cluster_spec: tf.train.ClusterSpec, ps_index: int,
   board.count_present(
       cluster_task.ClusterTask(cluster_spec).num_workers)
   board.close()
-
-
-def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
-                   awaited: Iterable[str],
-                   who: str,
-                   time_limit_secs: Optional[float],
-                   ps_index: Optional[int] = None,
-                   while_waiting: Callable[[], None] = lambda: None) -> None:
-  """Waits until all the `awaited` tasks are on a list.
-
-  `who` is the waiting task, for the error. `time_limit_secs` None waits without
-  limit and without messages. With a `ps_index` only the list of that ps is
-  read. With None all lists are read and repaired, and each step of an awaited
-  task restarts the limit. `while_waiting` is called between two reads. Raises
-  TimeoutError at the limit; the message names the missing tasks.
-  """
-  awaited = set(awaited)
-  lists = Lists(cluster_spec, ps_index)
-  patience = time_limit_secs and time_limit.Patience(who, time_limit_secs)
-  steps = {}
-  try:
-    while awaited - lists.keep():
-      if patience:
-        if ps_index is None and lists.steps != steps:
-          patience.restart()
-        steps = dict(lists.steps)
-        missing = ', '.join(sorted(awaited - lists.known))
-        patience.check(f'the last step of {missing}',
-                       'See their logs; if their steps take that long, raise '
-                       'the time limit.')
-      while_waiting()
-      time.sleep(POLL_SECS)
-  finally:
-    lists.close()
-
-
-def wait_for_present(cluster_spec: tf.train.ClusterSpec,
-                     expected: Iterable[str], who: str, time_limit_secs: float,
-                     while_waiting: Callable[[], None] = lambda: None) -> None:
-  """Waits until no task is present, in a run that workers may join.
-
-  The tasks `expected` are awaited before they were ever present, too. Nobody
-  waits for a task whose steps stand still up to the limit: it counts as left,
-  with a warning. `while_waiting` is called between two reads.
-  """
-  expected = set(expected)
-  lists = Lists(cluster_spec)
-  patience = time_limit.Patience(who, None)
-  try:
-    while True:
-      lists.keep()
-      missing = (expected | lists.present) - lists.known
-      if not missing:
-        return
-      lists.drop_still(missing, time_limit_secs)
-      patience.check(f'the last step of {", ".join(sorted(missing))}', '')
-      while_waiting()
-      time.sleep(POLL_SECS)
-  finally:
-    lists.close()
 
 
 class Lists:

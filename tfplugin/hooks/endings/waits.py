@@ -1,10 +1,21 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Hook that keeps the chief until the workers have made their last step."""
+"""Waits at the end of a run, for the last steps of other tasks.
+
+In `train_and_evaluate` a chief waits twice. Both limits count from the last
+step of any worker:
+  1. Before the last checkpoint, up to half of `finish_limit_secs`
+     (`last_steps.py`). At the limit it saves all the same.
+  2. After it, up to the whole (`wait_or_report`). At the limit it reports for
+     the missing workers, so that the parameter servers end.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -12,7 +23,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
-from tfplugin.hooks import finish_board
+from tfplugin.hooks.endings import task_records
 
 tf1 = tf.compat.v1
 
@@ -86,13 +97,13 @@ def wait_for_workers(task: cluster_task.ClusterTask, time_limit_secs: float,
   workers = others_of_chief(task)
   if membership.read().is_open and awaits_others(task):
     with event_log.span('waiting', on=workers):
-      finish_board.wait_for_present(task.cluster_spec, workers, task.name,
+      wait_for_present(task.cluster_spec, workers, task.name,
                                     time_limit_secs, while_waiting)
     return
   if not workers:
     return
   with event_log.span('waiting', on=workers):
-    finish_board.wait_for_tasks(task.cluster_spec, workers, task.name,
+    wait_for_tasks(task.cluster_spec, workers, task.name,
                                 time_limit_secs, while_waiting=while_waiting)
 
 
@@ -106,4 +117,64 @@ def wait_or_report(task: cluster_task.ClusterTask,
   workers = others_of_chief(task)
   if workers:
     # Also for a ps that restarted, and has an empty list.
-    finish_board.report_finished(task.cluster_spec, *workers)
+    task_records.report_finished(task.cluster_spec, *workers)
+
+
+def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
+                   awaited: Iterable[str],
+                   who: str,
+                   time_limit_secs: Optional[float],
+                   ps_index: Optional[int] = None,
+                   while_waiting: Callable[[], None] = lambda: None) -> None:
+  """Waits until all the `awaited` tasks are on a list.
+
+  `who` is the waiting task, for the error. `time_limit_secs` None waits without
+  limit and without messages. With a `ps_index` only the list of that ps is
+  read. With None all lists are read and repaired, and each step of an awaited
+  task restarts the limit. `while_waiting` is called between two reads. Raises
+  TimeoutError at the limit; the message names the missing tasks.
+  """
+  awaited = set(awaited)
+  lists = task_records.Lists(cluster_spec, ps_index)
+  patience = time_limit_secs and time_limit.Patience(who, time_limit_secs)
+  steps = {}
+  try:
+    while awaited - lists.keep():
+      if patience:
+        if ps_index is None and lists.steps != steps:
+          patience.restart()
+        steps = dict(lists.steps)
+        missing = ', '.join(sorted(awaited - lists.known))
+        patience.check(f'the last step of {missing}',
+                       'See their logs; if their steps take that long, raise '
+                       'the time limit.')
+      while_waiting()
+      time.sleep(task_records.POLL_SECS)
+  finally:
+    lists.close()
+
+
+def wait_for_present(cluster_spec: tf.train.ClusterSpec,
+                     expected: Iterable[str], who: str, time_limit_secs: float,
+                     while_waiting: Callable[[], None] = lambda: None) -> None:
+  """Waits until no task is present, in a run that workers may join.
+
+  The tasks `expected` are awaited before they were ever present, too. Nobody
+  waits for a task whose steps stand still up to the limit: it counts as left,
+  with a warning. `while_waiting` is called between two reads.
+  """
+  expected = set(expected)
+  lists = task_records.Lists(cluster_spec)
+  patience = time_limit.Patience(who, None)
+  try:
+    while True:
+      lists.keep()
+      missing = (expected | lists.present) - lists.known
+      if not missing:
+        return
+      lists.drop_still(missing, time_limit_secs)
+      patience.check(f'the last step of {", ".join(sorted(missing))}', '')
+      while_waiting()
+      time.sleep(task_records.POLL_SECS)
+  finally:
+    lists.close()

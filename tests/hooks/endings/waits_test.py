@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks import finish_board
-from tfplugin.hooks.endings import wait_for_workers_hook
+from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.endings import waits
 
 
 def _config(monkeypatch, cluster, task_type='chief'):
@@ -24,11 +24,11 @@ def test_the_chief_stays_until_the_workers_have_reported(monkeypatch):
   spec = tf.train.ClusterSpec(cluster)
   server = tf.distribute.Server(spec, job_name='ps', task_index=0)
   task = cluster_task.from_config(_config(monkeypatch, cluster))
-  finish_board.report_finished(spec, 'worker:0')
+  task_records.report_finished(spec, 'worker:0')
   with pytest.raises(TimeoutError, match=r'chief:0.*last step of worker:1\.'):
-    wait_for_workers_hook.wait_for_workers(task, 0.3)
-  finish_board.report_finished(spec, 'worker:1')
-  wait_for_workers_hook.wait_for_workers(task, 30.0)
+    waits.wait_for_workers(task, 0.3)
+  task_records.report_finished(spec, 'worker:1')
+  waits.wait_for_workers(task, 30.0)
   del server
 
 
@@ -37,13 +37,13 @@ def test_the_chief_warns_of_a_worker_that_has_gone_and_reports_for_it(
   cluster = ports.make_cluster(2, 1)
   spec = tf.train.ClusterSpec(cluster)
   server = tf.distribute.Server(spec, job_name='ps', task_index=0)
-  hook = wait_for_workers_hook.WaitForWorkersHook(
+  hook = waits.WaitForWorkersHook(
       _config(monkeypatch, cluster), time_limit_secs=0.3)
-  finish_board.report_finished(spec, 'worker:0')
+  task_records.report_finished(spec, 'worker:0')
   hook.end(None)
   assert 'last step of worker:1.' in caplog.text
   assert 'complete without' in caplog.text
-  finish_board.wait_for_tasks(spec, ['worker:0', 'worker:1'], 'ps:0', 10.0, 0)
+  waits.wait_for_tasks(spec, ['worker:0', 'worker:1'], 'ps:0', 10.0, 0)
   del server
 
 
@@ -54,10 +54,10 @@ def test_where_nobody_is_to_be_waited_for(monkeypatch, task_type, num_workers,
   # Nothing listens on these ports: any look at a list would fail.
   config = _config(monkeypatch, ports.make_cluster(num_workers, num_ps),
                    task_type)
-  wait_for_workers_hook.wait_for_workers(
+  waits.wait_for_workers(
       cluster_task.from_config(config), 0.1)
 
 
 def test_a_limit_has_to_be_positive():
   with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
-    wait_for_workers_hook.WaitForWorkersHook(tf.estimator.RunConfig(), 0)
+    waits.WaitForWorkersHook(tf.estimator.RunConfig(), 0)

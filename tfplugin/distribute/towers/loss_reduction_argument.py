@@ -1,6 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Check of the argument `loss_reduction`, which contrib's towers needed."""
+"""Check of the argument `loss_reduction`, which contrib's towers needed.
+
+No number depends on the argument.
+"""
 
 from __future__ import annotations
 

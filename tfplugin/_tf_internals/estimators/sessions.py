@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Private parts of Estimators: TPU shards, evaluation rounds, inputs."""
+"""Sessions, servers, clocks and hooks of an Estimator that trains."""
 
 from __future__ import annotations
 
@@ -17,15 +17,9 @@ from typing import Optional
 
 import tensorflow as tf
 
-# Makes the dataset of one device, which a strategy reads; see `untuned_inputs`.
-from tensorflow.python.data.ops import multi_device_iterator_ops
-
 # Starts the server of a task with a strategy; see
 # `servers_and_sessions_through`.
 from tensorflow.python.distribute import distribute_coordinator
-
-# How many TPU shards are being built; see `number_of_tpu_shards`.
-from tensorflow.python.tpu import tpu_function as tpu_function
 
 # Has the timer of hooks; see `timers_by`.
 from tensorflow.python.training import basic_session_run_hooks
@@ -34,18 +28,12 @@ from tensorflow.python.training import basic_session_run_hooks
 # `servers_and_sessions_through`.
 from tensorflow.python.training import session_manager
 
+from tfplugin._tf_internals import replacing
+
 tf1 = tf.compat.v1
 
 # Processes that save together count steps, not seconds, as TensorFlow does.
 _STEPS_PER_SAVE = 1000
-
-
-def number_of_tpu_shards() -> Optional[int]:
-  """Returns the number of shards of the current `tpu_shard_context`, or None.
-
-  The public `tf.compat.v1.tpu.shard` makes the context; no public API reads it.
-  """
-  return tpu_function.get_tpu_context().number_of_shards
 
 
 def user_init_fn(scaffold: Optional[tf.compat.v1.train.Scaffold],
@@ -56,50 +44,6 @@ def user_init_fn(scaffold: Optional[tf.compat.v1.train.Scaffold],
   one.
   """
   return getattr(scaffold, '_user_init_fn', None)
-
-
-@contextlib.contextmanager
-def evaluator_asks(goes_on: Callable[[], bool],
-                   evaluate: Callable[[tf.estimator.Estimator,
-                                       Callable[[], Any]], Any],
-                   wait: Callable[[float], None]) -> Iterator[None]:
-  """Makes evaluators of `tf.estimator.train_and_evaluate` call functions.
-
-  `goes_on` is called before each round; False ends the evaluator. `evaluate` is
-  called for each round. Its arguments are the Estimator and a function that
-  evaluates and exports the newest checkpoint; it returns that function's
-  result. `wait` is called with a number of seconds before the first round and
-  between rounds. Estimator uses a listener, an object and `time.sleep` for
-  these, which are private and no arguments.
-  """
-  training = sys.modules[tf.estimator.TrainSpec.__module__]
-  listener = training._ContinuousEvalListener
-  evaluator = training._TrainingExecutor._Evaluator
-  before, once = listener.before_eval, evaluator.evaluate_and_export
-  clock = training.time
-  listener.before_eval = lambda self: before(self) and goes_on()
-  evaluator.evaluate_and_export = lambda self: evaluate(
-      self._estimator, functools.partial(once, self))
-  training.time = types.SimpleNamespace(time=clock.time, sleep=wait)
-  try:
-    yield
-  finally:
-    listener.before_eval, evaluator.evaluate_and_export = before, once
-    training.time = clock
-
-
-def evaluation_of_saves(
-    estimator: tf.estimator.Estimator, eval_spec: tf.estimator.EvalSpec,
-    max_steps: Optional[int]) -> tf.compat.v1.train.CheckpointSaverListener:
-  """Returns the listener that evaluates and exports checkpoints in a master.
-
-  `tf.estimator.train_and_evaluate` makes it, for a `master` without a strategy
-  only. Its class is private.
-  """
-  training = sys.modules[tf.estimator.TrainSpec.__module__]
-  return training._NewCheckpointListenerForEvaluate(
-      training._TrainingExecutor._Evaluator(estimator, eval_spec, max_steps),
-      eval_spec.throttle_secs, training._ContinuousEvalListener())
 
 
 @contextlib.contextmanager
@@ -157,21 +101,20 @@ def session_config_through(change: Callable) -> Iterator[None]:
 def _training_sessions_through(change: Callable[[dict], None]
                               ) -> Iterator[None]:
   """Lets `change` edit the arguments of an Estimator's training session."""
+  def changed(original):
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)  # A nested context reads the signature.
+    def make(*args, **kwargs):
+      bound = signature.bind(*args, **kwargs)
+      change(bound.arguments)
+      return original(*bound.args, **bound.kwargs)
+
+    return make
+
   training = sys.modules[tf.estimator.Estimator.__module__].training
-  original = training.MonitoredTrainingSession
-  signature = inspect.signature(original)
-
-  @functools.wraps(original)  # A nested context reads the signature.
-  def make(*args, **kwargs):
-    bound = signature.bind(*args, **kwargs)
-    change(bound.arguments)
-    return original(*bound.args, **bound.kwargs)
-
-  training.MonitoredTrainingSession = make
-  try:
+  with replacing.replaced(training, MonitoredTrainingSession=changed):
     yield
-  finally:
-    training.MonitoredTrainingSession = original
 
 
 @contextlib.contextmanager
@@ -182,16 +125,13 @@ def timers_by(clock: Callable[[], float]) -> Iterator[None]:
   other. When that clock is set back by an hour, no checkpoint is saved for an
   hour.
   """
-  owners = (basic_session_run_hooks, session_manager,
-            sys.modules[tf.estimator.TrainSpec.__module__])
-  original = owners[0].time
-  for owner in owners:
-    owner.time = types.SimpleNamespace(**{**vars(original), 'time': clock})
-  try:
+  with contextlib.ExitStack() as stack:
+    for owner in (basic_session_run_hooks, session_manager,
+                  sys.modules[tf.estimator.TrainSpec.__module__]):
+      stack.enter_context(replacing.replaced(
+          owner, time=lambda original: types.SimpleNamespace(
+              **{**vars(original), 'time': clock})))
     yield
-  finally:
-    for owner in owners:
-      owner.time = original
 
 
 @contextlib.contextmanager
@@ -201,18 +141,13 @@ def servers_with(options: tf.compat.v1.ConfigProto) -> Iterator[None]:
   Without a strategy Estimator gives its server only the GPU options. It makes
   the server by a private module.
   """
-  training = sys.modules[tf.estimator.TrainSpec.__module__]
-  original = training.server_lib
-
-  def start(*args, **kwargs):
-    return original.Server(*args, **{**kwargs, 'config': options})
-
-  training.server_lib = types.SimpleNamespace(
-      Server=start, ClusterSpec=original.ClusterSpec)
-  try:
+  with replacing.replaced(
+      sys.modules[tf.estimator.TrainSpec.__module__],
+      server_lib=lambda original: types.SimpleNamespace(
+          Server=lambda *args, **kwargs: original.Server(
+              *args, **{**kwargs, 'config': options}),
+          ClusterSpec=original.ClusterSpec)):
     yield
-  finally:
-    training.server_lib = original
 
 
 @contextlib.contextmanager
@@ -227,25 +162,21 @@ def servers_and_sessions_through(
   coordinator of strategies and the manager of sessions take the classes from
   modules of private names, and give a caller no say in the cluster.
   """
-  owners = (sys.modules[tf.estimator.TrainSpec.__module__],
-            distribute_coordinator)
-  servers = [owner.server_lib for owner in owners]
-  sessions = session_manager.session
+  def changed_sessions(original):
+    def make(target='', graph=None, config=None):
+      return original.Session(target, graph, session_config(config))
+    return types.SimpleNamespace(Session=make)
 
-  def make_session(target='', graph=None, config=None):
-    return sessions.Session(target, graph, session_config(config))
-
-  for owner, module in zip(owners, servers):
-    owner.server_lib = types.SimpleNamespace(
-        Server=_with_keywords(module.Server, server_config),
-        ClusterSpec=module.ClusterSpec)
-  session_manager.session = types.SimpleNamespace(Session=make_session)
-  try:
+  with contextlib.ExitStack() as stack:
+    for owner in (sys.modules[tf.estimator.TrainSpec.__module__],
+                  distribute_coordinator):
+      stack.enter_context(replacing.replaced(
+          owner, server_lib=lambda original: types.SimpleNamespace(
+              Server=_with_keywords(original.Server, server_config),
+              ClusterSpec=original.ClusterSpec)))
+    stack.enter_context(
+        replacing.replaced(session_manager, session=changed_sessions))
     yield
-  finally:
-    session_manager.session = sessions
-    for owner, module in zip(owners, servers):
-      owner.server_lib = module
 
 
 def _with_keywords(make: Callable, change: Callable[[dict], dict]) -> Callable:
@@ -262,59 +193,6 @@ def start_at_once(estimator: tf.estimator.Estimator) -> None:
   """
   if estimator.config.experimental_max_worker_delay_secs is None:
     estimator._config._experimental_max_worker_delay_secs = 0
-
-
-@contextlib.contextmanager
-def inputs_through(estimator: tf.estimator.Estimator,
-                   change: Callable[[Any], Any]) -> Iterator[None]:
-  """Makes an Estimator pass the result of each input_fn through `change`.
-
-  A private method calls an input_fn with the arguments that it declares. A
-  public wrapper around the input_fn would hide these.
-  """
-  original = estimator._call_input_fn
-
-  def call(*args, **kwargs):
-    data = original(*args, **kwargs)
-    with tf.device('/cpu:0'):  # The device of an input_fn.
-      return change(data)
-
-  estimator._call_input_fn = call
-  try:
-    yield
-  finally:
-    del estimator._call_input_fn
-
-
-def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
-  """Returns the dataset ops inside the functions of a dataset's op.
-
-  An example is the op of `flat_map`. No public API gives the graph of a
-  function that an op calls.
-  """
-  names = [value.func.name for value in op.node_def.attr.values()
-           if value.func.name]
-  return [inner for name in names
-          for inner in op.graph._get_function(name).graph.get_operations()
-          if 'Dataset' in inner.type]
-
-
-@contextlib.contextmanager
-def untuned_inputs() -> Iterator[None]:
-  """Makes strategies create the dataset of each device without autotune.
-
-  The dataset holds one element, and no public API reaches its options. With
-  autotune, closing it could wait a minute for the thread that tunes.
-  """
-  original = multi_device_iterator_ops._create_device_dataset
-  options = tf.data.Options()
-  options.autotune.enabled = False
-  multi_device_iterator_ops._create_device_dataset = (
-      lambda *args: original(*args).with_options(options))
-  try:
-    yield
-  finally:
-    multi_device_iterator_ops._create_device_dataset = original
 
 
 @functools.cache
