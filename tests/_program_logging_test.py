@@ -29,7 +29,6 @@ def test_programs_are_told_by_their_command(command, is_own):
   assert _program_logging.is_own_program(command) == is_own
 
 
-@pytest.mark.skipif(sys.version_info < (3, 10), reason='needs sys.orig_argv')
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize('level', [None, '0'])
 def test_a_program_says_nothing_before_its_own_lines(level):
@@ -45,6 +44,13 @@ def test_a_program_says_nothing_before_its_own_lines(level):
   # Newer ones say nothing from there when they are imported.
   assert ('tensorflow/core' in ended.stderr) == (
       level == '0' and 'tensorflow/core' in bare.stderr)
+
+
+def test_python_3_9_knows_its_command_too(monkeypatch):
+  command = getattr(sys, 'orig_argv', None)
+  monkeypatch.delattr(sys, 'orig_argv', raising=False)
+  found = _program_logging.own_command()
+  assert found and command in (found, None)
 
 
 def test_what_newer_tensorflow_says_of_the_machine_is_dropped():

@@ -55,10 +55,20 @@ def is_own_program(command: Sequence[str]) -> bool:
   return False
 
 
+def own_command() -> Sequence[str]:
+  """Returns the command line of this process; empty if it is not known."""
+  if hasattr(sys, 'orig_argv'):
+    return sys.orig_argv
+  try:  # Python 3.9; Linux has the same.
+    text = pathlib.Path('/proc/self/cmdline').read_bytes()
+  except OSError:
+    return ()
+  return os.fsdecode(text).split('\0')[:-1]
+
+
 def quieten() -> None:
   """Removes the lines from a program of tfplugin, unless a level is set."""
-  # Python 3.9 has no `orig_argv`: there the lines stay.
-  command = getattr(sys, 'orig_argv', ())
+  command = own_command()
   if is_own_program(command) and _VARIABLE not in os.environ:
     os.environ[_VARIABLE] = _WARNINGS_AND_ERRORS
     if _ROLE not in command:  # A role has a log file.

@@ -85,6 +85,8 @@ def test_no_worker_waits_half_a_minute(elastic):
 @pytest.mark.sampled(3)
 def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
   options, first = elastic
+  logs = {path: path.read_bytes()
+          for path in pathlib.Path(options.model_dir).rglob('*.jsonl')}
   # Under a strategy, which continues from what the wrapper has trained.
   resumed = train_lib.train(_options(
       options.model_dir, strategy='elastic_average', steps=600))
@@ -94,6 +96,9 @@ def test_a_second_run_resumes_and_a_third_only_evaluates(elastic):
   assert not again.roles
   assert (again.last_step, again.accuracy) == (resumed.last_step,
                                                resumed.accuracy)
+  # Events and samples of a session stay, and the next ones follow them.
+  assert logs and all(path.read_bytes().startswith(log)
+                      for path, log in logs.items())
 
 
 @pytest.mark.sampled(3)

@@ -1,6 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
 """A Compose file has a service for each task, that finds the others."""
+# BUILD data: //:sources
+# BUILD data: //examples/cluster
+
+import pathlib
+import re
 
 import pytest
 
@@ -9,6 +14,8 @@ from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
+
+_ROOT = pathlib.Path(__file__).absolute().parents[3]
 
 
 def _document(claim='runs=/runs', claim_size='', resources=(), **settings):
@@ -75,3 +82,17 @@ def test_a_service_without_gpus_reserves_none():
 def test_what_compose_has_not_is_refused(settings, words):
   with pytest.raises(ValueError, match=words):
     _document(**settings)
+
+
+def test_the_image_holds_the_package_and_the_program_of_the_page():
+  dockerfile, setup, page = (
+      (_ROOT / file).read_text(encoding='utf-8') for file in (
+          'examples/cluster/Dockerfile', 'setup.py', 'docs/launcher.md'))
+  extras = re.search(r"pip install .*'\.\[(.*)\]'", dockerfile).group(1)
+  assert all(f"'{extra}': " in setup for extra in extras.split(','))
+  example, = re.findall(r'^COPY (examples/\S+) \.$', dockerfile, re.M)
+  assert (_ROOT / example).is_file()
+  directory = re.findall(r'^WORKDIR (\S+)$', dockerfile, re.M)[-1]
+  path = f'{directory}/{pathlib.Path(example).name}'
+  assert f'CMD ["python", "{path}", ' in dockerfile
+  assert f'-- python {path} ' in page

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin.bin import checkpoints
+from tfplugin.bin import command_line
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
@@ -78,8 +79,10 @@ def read_result(options: options_lib.TrainOptions,
       figures={**status.combine(known), **_norms(options)},
       files={
           'checkpoint': tf.train.latest_checkpoint(options.model_dir),
-          'TensorBoard': f'tensorboard --logdir {options.model_dir}',
-          'report': f'tfplugin-report {options.model_dir}',
+          'TensorBoard': '{} --logdir {}'.format(command_line.command_of(
+              'tensorboard', 'tensorboard.main'), options.model_dir),
+          'report': '{} {}'.format(command_line.command_of(
+              'tfplugin-report', 'tfplugin.bin.report'), options.model_dir),
           'logs': str(run_files.log_dir(options.model_dir)),
           'summary': str(run_summary.path_in(options.model_dir)),
           'curves': str(draw_curves(options.model_dir, options.title)),
