@@ -60,7 +60,7 @@ time, by SIGTERM or SIGKILL, or stays.
 | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
-Joined: workers that the run had a place for. Left: those of them that left
+Joined: workers that the run had a place for. Left: how many of them left
 before the end, by either signal. Killed: by SIGKILL. Steps: of the chief and
 all workers. First push: from the start of the process, median and
 longest.

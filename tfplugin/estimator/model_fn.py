@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute.packed import packing
 from tfplugin.distribute.packed import reads
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.estimator import decorator_stack
@@ -122,7 +123,8 @@ def _pack_reads(spec: Any) -> None:
   its step in a function, and trains without parameter servers.
   """
   if (isinstance(spec, tf.estimator.EstimatorSpec) and
-      spec.train_op is not None and not tf.distribute.has_strategy()):
+      spec.train_op is not None and not tf.distribute.has_strategy() and
+      packing.are_in_tasks(tf.compat.v1.global_variables())):
     reads.pack_reads(spec)
 
 

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tests.distribute.packed import packed_programs
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.packed import reads
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -90,27 +89,6 @@ def test_no_bit_changes_on_the_way(
   assert values.keys() == expected.keys()
   for name, value in values.items():
     np.testing.assert_array_equal(value, expected[name], err_msg=name)
-
-
-@pytest.mark.parametrize('runs_before', [False, True])
-def test_what_runs_before_training_is_left_alone(
-    behavior, cluster, runs_before):
-  """It runs while other variables have no value."""
-  del behavior
-  with tf.Graph().as_default(), tf1.device(cluster.device_setter(0)):
-    variables = [tf1.get_variable(f'v{index}', [3]) for index in range(4)]
-    squares = [tf.square(variable) for variable in variables]
-    if runs_before:
-      tf1.add_to_collection(
-          tf1.GraphKeys.INIT_OP, variables[1].assign(squares[0]).op)
-    before = [square.op.inputs[0] for square in squares]
-    loss = tf.reduce_sum(tf.add_n(squares))
-    reads.pack_reads(tf.estimator.EstimatorSpec(
-        'train', loss=loss, train_op=loss.op))
-    changed = [square.op.inputs[0] is not tensor
-               for square, tensor in zip(squares, before)]
-  # Of the two on the first server only one is left, which shares no message.
-  assert changed == [not runs_before, True, not runs_before, True]
 
 
 def test_slices_of_lists_are_left_alone(behavior, cluster):

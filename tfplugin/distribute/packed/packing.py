@@ -15,6 +15,7 @@ changes on the way.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -77,6 +78,11 @@ def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
 def is_remote(source: str, destination: str) -> bool:
   """Returns whether two devices belong to different tasks."""
   return task_of(source) != task_of(destination)
+
+
+def are_in_tasks(variables: Iterable[tf.Variable]) -> bool:
+  """Returns whether some of `variables` are placed in a task of a cluster."""
+  return any(task_of(variable.device)[0] for variable in variables)
 
 
 def sent_by_hand(grads_and_vars: types.GradsAndVars) -> types.GradsAndVars:
