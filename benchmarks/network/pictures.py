@@ -11,6 +11,7 @@ import statistics
 
 import matplotlib
 
+from benchmarks import log_axis
 from benchmarks import page_part
 from benchmarks.network import cells
 from benchmarks.network import figures
@@ -73,6 +74,7 @@ def _draw(axes, results, link):
            yscale='log')
   axes.set_xticks(cells.PERIODS, [str(period) for period in cells.PERIODS])
   axes.minorticks_off()
+  log_axis.label(axes.yaxis)
   axes.grid(alpha=.3)
 
 

@@ -90,7 +90,7 @@ def test_a_wrong_flag_is_said_in_a_line_with_status_2(program):
   ended = _run(program, '--no_such_flag')
   assert ended.returncode == 2
   assert ended.stderr.splitlines() == [
-      "Error: Unknown command line flag 'no_such_flag'",
+      'Error: --no_such_flag: no such flag.',
       f'See python -m tfplugin.bin.{program} --help.']
   assert not ended.stdout
 

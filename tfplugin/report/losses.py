@@ -94,7 +94,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       'the centre, and held-out data.',
       figures=figures,
       tables=[panel.Table(
-          ('of', 'least', 'last'),
+          ('loss of', 'least', 'last'),
           [(name, _shown(told['least']), _shown(told['last']))
            for name, told in {**workers, **evaluations}.items()])]
       if workers or evaluations else (), missing=notes)
