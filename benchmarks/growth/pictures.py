@@ -10,10 +10,10 @@ import statistics
 import matplotlib
 import numpy as np
 
-from benchmarks import log_axis
 from benchmarks import page_part
 from benchmarks.growth import cells
 from benchmarks.growth import page
+from benchmarks.network import log_axis
 
 _WIDTH, _HEIGHT, _LINE_OF_LEGEND, _DOTS_PER_INCH = 7.0, 4.2, .2, 100
 _COLORS, _COLUMNS = 10, 2

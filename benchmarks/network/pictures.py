@@ -11,10 +11,10 @@ import statistics
 
 import matplotlib
 
-from benchmarks import log_axis
 from benchmarks import page_part
 from benchmarks.network import cells
 from benchmarks.network import figures
+from benchmarks.network import log_axis
 from benchmarks.network import page
 
 # The column of a page is 750 pixels wide: two links stand beside each other.

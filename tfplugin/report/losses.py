@@ -77,7 +77,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   for key, x_title in (('over_steps', 'global step'),
                        ('over_secs', panel.SECS)):
     if workers or evaluations:
-      plot = panel.figure(f'Loss over {key[5:]}', x_title, 'loss')
+      plot = panel.figure(f'Loss over {"time" if key == "over_secs" else "steps"}', x_title, 'loss')
       curves = {task: told[key] for task, told in workers.items()}
       panel.lines(plot, curves)
       panel.lines(plot, {f'evaluation ({name})': told[key]
