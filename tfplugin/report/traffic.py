@@ -71,6 +71,6 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
        panel.Number('checkpoints', 'traffic/saves/num', saves['num'], ',d'),
        panel.Number('s, the median save', 'traffic/saves/p50_secs',
                     saves['p50_secs'], '.3f'),
-       panel.Number('s, 95 of 100 saves take less', 'traffic/saves/p95_secs', saves['p95_secs'],
-                    '.3f')],
+       panel.Number('s, 95 of 100 saves take less', 'traffic/saves/p95_secs',
+                    saves['p95_secs'], '.3f')],
       figures, missing=section['missing'])
