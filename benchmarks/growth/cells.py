@@ -107,22 +107,19 @@ _PARTS = (
     Part('parameters', 'Parameters',
          'Milliseconds of a step with four square layers and 32 rows, in one '
          'process. The process also holds the centre of elastic averaging, '
-         f'whose period is {PERIOD}. Other rows are ratios to the bare '
-         'optimizer in the same round.',
+         f'whose period is {PERIOD}.',
          'parameters', (10**5, 10**6, 10**7, 10**8), 'ms', 'linear',
          _curves(BARE, *IN_PROCESS), BARE, limit_secs=200.0,
          bytes_of_size=120),
     Part('rows', 'Rows of a table',
          'Milliseconds of a step with a sparse gradient of 4,096 ids, in a '
-         'table of 64 columns. Other rows are the time that clipping adds in '
-         'the same round.',
+         'table of 64 columns.',
          'rows', (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7), 'ms', 'constant',
          _curves(NO_CLIP, INSIDE, BEYOND), NO_CLIP, is_added=True, rounds=15,
          limit_secs=90.0, bytes_of_size=1000),
     Part('variables', 'Variables',
          'Seconds to build loss, gradients and train op, with SGD and a kernel '
-         'of [4, 4] for each variable. Other rows are ratios to the bare '
-         'optimizer in the same round.',
+         'of [4, 4] for each variable.',
          'variables', (10, 30, 100, 300, 1000), 's', 'linear',
          (*_curves(BARE, 'drop stale', ELASTIC, *STRATEGIES), *CLIPPED,
           *COPIES), BARE,

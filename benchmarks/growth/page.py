@@ -80,7 +80,7 @@ def _lines(results: Results) -> Iterator[str]:
 
 
 def _part(results, part):
-  yield from ('', f'### {part.title}', '', part.text)
+  yield from ('', f'### {part.title}', '', part.text + _other_rows(part))
   rows = []
   for curve in part.curves:
     found = fitted(results, part, curve.name)
@@ -91,6 +91,14 @@ def _part(results, part):
       part.size, [f'{size:,}' for size in part.sizes]
       + [f'{part.unit} of n {part.size}'], rows)
   yield from ('', f'![{part.title}: {part.unit}]({picture(part)})')
+
+
+def _other_rows(part):
+  if not part.base:
+    return ''
+  if part.is_added:
+    return ' Other rows are the time that clipping adds in the same round.'
+  return f' Other rows are ratios to the {part.base} in the same round.'
 
 
 def _name(part, curve):
@@ -115,8 +123,10 @@ _CURVES = {'variable_clipping': 'rows', 'drop_stale_gradients': 'workers_1',
 def _curves(name: str, results: Results) -> Iterator[str]:
   part = next(part for part in cells.PARTS if part.name == name)
   if name in results['parts']:
-    yield (f'{part.text} [Speed](../speed.md#growth-of-cost) has the formulas '
-           'and the machine.')
+    added = ' The picture shows the time that clipping adds.'
+    yield (f'{part.text}{added * part.is_added} '
+           '[Speed](../speed.md#growth-of-cost) has the formulas and the '
+           'machine.')
     yield ''
     yield f'![{part.title}: {part.unit}](../{picture(part)})'
 

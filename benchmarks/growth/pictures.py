@@ -13,8 +13,10 @@ import numpy as np
 from benchmarks import page_part
 from benchmarks.growth import cells
 from benchmarks.growth import page
+from benchmarks.network import log_axis
 
-_INCHES, _DOTS_PER_INCH = (7.0, 4.2), 100
+_WIDTH, _HEIGHT, _LINE_OF_LEGEND, _DOTS_PER_INCH = 7.0, 4.2, .2, 100
+_COLORS, _COLUMNS = 10, 2
 
 
 def write(results: page_part.Results,
@@ -35,22 +37,28 @@ def write(results: page_part.Results,
 
 def _write(results, part, path):
   from matplotlib import pyplot
-  figure, axes = pyplot.subplots(figsize=_INCHES, layout='constrained')
-  for curve in part.curves:
-    _draw(axes, results, part, curve.name)
+  height = _HEIGHT + _LINE_OF_LEGEND * (len(part.curves) // _COLUMNS)
+  figure, axes = pyplot.subplots(
+      figsize=(_WIDTH, height), layout='constrained')
+  for number, curve in enumerate(part.curves):
+    # Curves of the same colour differ in their markers.
+    _draw(axes, results, part, curve.name, 'os'[number // _COLORS])
   axes.set(title=part.title, xlabel=part.size,
            ylabel=f'added {part.unit}' if part.is_added else part.unit,
            xscale='log', yscale='linear' if part.is_added else 'log')
   axes.set_xticks(part.sizes, [f'{size:,}' for size in part.sizes])
   axes.minorticks_off()
+  if not part.is_added:
+    log_axis.label(axes.yaxis)
   axes.grid(alpha=.3)
-  figure.legend(loc='outside right upper', fontsize='x-small')
+  figure.legend(loc='outside lower center', ncols=_COLUMNS,
+                fontsize='small')
   # Without the version of the program: the same figures are the same picture.
   figure.savefig(path, dpi=_DOTS_PER_INCH, metadata={'Software': None})
   pyplot.close(figure)
 
 
-def _draw(axes, results, part, curve):
+def _draw(axes, results, part, curve, marker):
   """The rounds' medians with their spread, and the formula as a line."""
   if part.is_added and curve == part.base:
     return
@@ -62,7 +70,7 @@ def _draw(axes, results, part, curve):
   middle = [statistics.median(every) for every in found.values()]
   spread = [[m - min(every) for m, every in zip(middle, found.values())],
             [max(every) - m for m, every in zip(middle, found.values())]]
-  points = axes.errorbar(list(found), middle, spread, fmt='o', markersize=4,
+  points = axes.errorbar(list(found), middle, spread, fmt=marker, markersize=4,
                          capsize=2, label=curve)
   fit = page.fitted(results, part, curve)
   if fit is not None:

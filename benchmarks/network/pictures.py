@@ -14,6 +14,7 @@ import matplotlib
 from benchmarks import page_part
 from benchmarks.network import cells
 from benchmarks.network import figures
+from benchmarks.network import log_axis
 from benchmarks.network import page
 
 # The column of a page is 750 pixels wide: two links stand beside each other.
@@ -73,6 +74,7 @@ def _draw(axes, results, link):
            yscale='log')
   axes.set_xticks(cells.PERIODS, [str(period) for period in cells.PERIODS])
   axes.minorticks_off()
+  log_axis.label(axes.yaxis)
   axes.grid(alpha=.3)
 
 

@@ -12,7 +12,11 @@ document.addEventListener('DOMContentLoaded', () => {
     button.addEventListener('click', async () => {
       // Prompts of examples are no part of the code.
       const lines = block.innerText.trimEnd().split('\n');
-      const code = lines.some((line) => line.startsWith('>>> '))
+      // Of a diff the new text is copied.
+      const code = block.closest('.highlight-diff')
+        ? lines.filter((line) => !line.startsWith('-'))
+            .map((line) => line.slice(1))
+        : lines.some((line) => line.startsWith('>>> '))
         ? lines.filter((line) => /^(>>>|\.\.\.)( |$)/.test(line))
             .map((line) => line.slice(4))
         : lines.map((line) => line.replace(/^\$ /, ''));

@@ -70,6 +70,8 @@ def test_help_is_no_error_and_short_help_comes_first(program):
     assert not shown.stderr
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "'[]'" not in shown.stdout and "''" not in shown.stdout
+    # absl's words after the help of a flag that may be repeated.
+    assert 'repeat this option' not in ' '.join(shown.stdout.split())
   flags = _flags(full.stdout)
   assert flags and len(flags) == len(set(flags))
   assert set(_flags(short.stdout)) <= set(flags)
@@ -91,13 +93,14 @@ def test_a_wrong_flag_is_said_in_a_line_with_status_2(program):
   ended = _run(program, '--no_such_flag')
   assert ended.returncode == 2
   assert ended.stderr.splitlines() == [
-      "Error: Unknown command line flag 'no_such_flag'",
+      'Error: --no_such_flag: no such flag.',
       f'See python -m tfplugin.bin.{program} --help.']
   assert not ended.stdout
 
 
 @pytest.mark.parametrize('program, flag, rule', [
     ('launch', '--ps=x', 'be a whole number'),
+    ('launch', '--workers=x', 'be a number, such as 2, or a range, such as 1'),
     ('plan', '--step_ms=x', 'be a number'),
     ('launch', '--evaluator=x', 'be true or false'),
     ('launch', '--manifest=x', 'be one of kubernetes, tfjob, compose'),

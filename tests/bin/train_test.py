@@ -35,7 +35,7 @@ def test_each_setting_has_a_flag():
     (['--wrapper=towers', '--workers=2'], 'Error: `towers` runs on'),
     (['--wrapper=tower', '--workers=2'], 'Error: `towers` runs on'),
     (['--wrapper=towers', '--strategy=towers'], 'exclude each other'),
-    (['--stepz=3'], 'Did you mean: steps'),
+    (['--stepz=3'], '--stepz: no such flag. Did you mean --steps?'),
     (['more'], 'Unknown arguments: more'),
 ])
 def test_a_mistake_is_said_in_a_line_and_starts_nothing(

@@ -72,7 +72,7 @@ def test_the_page_is_small(files):
 
 def test_one_loss_of_a_hundred_thousand_is_drawn(report, drawn):
   told = report['losses']['workers'][_LAST]
-  for key, title in (('over_secs', 'Loss over secs'),
+  for key, title in (('over_secs', 'Loss over time'),
                      ('over_steps', 'Loss over steps')):
     assert max(filter(None, told[key]['y'])) == large_run.LOSS_SPIKE
     assert told[key]['num_nonfinite'] == 1

@@ -43,6 +43,11 @@ _RULES = {'invalid literal for int()': 'a whole number',
           'could not convert string to float': 'a number',
           "('Non-boolean argument": 'true or false'}
 _CHOICES = re.compile(r'value should be one of <(.*)>')
+# absl's message about a flag that is not defined, and its words after the help
+# of a flag that may be repeated.
+_UNKNOWN = re.compile(
+    r"Unknown command line flag '(\w+)'(?:\. Did you mean: (.*) \?)?")
+_REPEATED = re.compile(r';\s+repeat this option to specify a list of values$')
 
 
 class Group(NamedTuple):
@@ -169,12 +174,18 @@ def _parse(argv: Sequence[str]) -> list[str]:
 
 
 def _in_plain_words(message: str) -> str:
-  """Returns absl's message about a flag's value as a rule and the value.
+  """Returns absl's message about a flag in the form of our own messages.
 
   Example:
     >>> _in_plain_words('flag --color=red: value should be one of <auto|never>')
     '--color must be one of auto, never. Received: red'
   """
+  unknown = _UNKNOWN.fullmatch(message)
+  if unknown:
+    name, similar = unknown.groups()
+    return (f'--{name}: no such flag.' + (
+        f' Did you mean --{similar.replace(", ", " or --")}?'
+        if similar else ''))
   found = _WRONG_VALUE.fullmatch(message)
   if not found:
     return message
@@ -186,14 +197,14 @@ def _in_plain_words(message: str) -> str:
   if choices:
     shown = ', '.join(filter(None, choices[1].split('|')))
     return f'--{name} must be one of {shown}. Received: {value}'
-  return message
+  return f'--{name} {why}. Received: {value}'
 
 
 def _flag_lines(flag: flags.Flag) -> Iterator[str]:
   """Yields the name of a flag and its help."""
   yield f'  {_synopsis(flag)}'
   # absl puts the choices before the help; the line above has them already.
-  text = flag.help.rpartition('>: ')[2]
+  text = _REPEATED.sub('', flag.help.rpartition('>: ')[2])
   if flag.default not in (None, '', []) and flag.default is not False:
     text += f' Default: {_shown(flag.default)}.'
   yield _filled(text, ' ' * _INDENT)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tfplugin-launch: runs your own program as a cluster.
 
-    tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py --own=1
+    tfplugin-launch --workers=2 --ps=1 --evaluator -- python program.py
 
 Starts the program once for each task, with TF_CONFIG in its environment, as
 `tf.estimator.RunConfig` reads it. The program needs no change. On TensorFlow
@@ -36,9 +36,9 @@ _COMMANDS = command_line.CommandLine((
     command_line.Group('The cluster', (
         joins.define_range(
             'workers', 'Worker processes besides '
-            'the chief, which trains too. Default: 1; with --hosts as many as '
-            'make one task that trains on each machine; with --slurm the tasks '
-            'that are left. MIN:MAX starts MIN; others may join, up to MAX.'),
+            'the chief, which trains too. Default: 1. With --hosts: one task '
+            'that trains on each machine. With --slurm: the tasks that are '
+            'left. MIN:MAX starts MIN; others may join, up to MAX.'),
         flags.DEFINE_string('join', '', 'Joins a run of --workers=MIN:MAX with '
                             'one worker; the address of a parameter server of '
                             'the run.'),
@@ -115,8 +115,7 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_float('grace_secs', 30.0, 'Seconds that tasks have for a '
                            'last checkpoint after Ctrl-C or SIGTERM.'),
         flags.DEFINE_string('inject', '', 'Faults to cause, e.g. "kill '
-                            'worker:0 at step 120; nan chief:0 at step 9"; see '
-                            'docs/faults.md.'),
+                            'worker:0 at step 120; nan chief:0 at step 9".'),
     )),
     command_line.Group('Tasks that differ', (
         flags.DEFINE_multi_string('command', [], 'The program of some tasks, '

@@ -9,10 +9,11 @@ The second command takes the other numbers from the checkpoint and the events of
 a run; a flag replaces its number.
 
 Predicts the steps per second of each worker, and the share of the time in which
-it computes, by the equations of docs/speed.md. There is a line for each wrapper
-and period, and the steps per second in relation to asynchronous SGD. The last
-line recommends a wrapper. Measure --step_ms with one process on a worker's
-machine: the time of a run in a cluster includes the exchanges.
+it computes. The page Speed of the documentation has the equations. There is a
+line for each wrapper and period, and the steps per second in relation to
+asynchronous SGD. The last line recommends a wrapper. Measure --step_ms with one
+process on a worker's machine: the time of a run in a cluster includes the
+exchanges.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 RUN_DIR is the run's model_dir; the run may still be running. Writes
 report.html, report.json with every number, and trace.json for ui.perfetto.dev
 or chrome://tracing into RUN_DIR/report. With --png it also writes a picture of
-each panel. docs/report.md says how to read them.
+each panel. The page explains how to read them.
 """
 
 from __future__ import annotations

@@ -140,8 +140,7 @@ _COMMANDS = command_line.CommandLine((
         _float('finish_limit_secs', 120.0, 'Seconds that the chief waits for '
                'workers at the end.'),
         flags.DEFINE_string('inject', '', 'Faults to cause, e.g. "kill '
-                            'worker:0 at step 120; nan chief:0 at step 9"; see '
-                            'docs/faults.md.'),
+                            'worker:0 at step 120; nan chief:0 at step 9".'),
     )),
     command_line.Group('The terminal', (
         _bool('live', True, 'Whether a terminal shows a progress bar and a '

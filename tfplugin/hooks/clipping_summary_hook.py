@@ -26,10 +26,8 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
       of the optimizer that a session can fetch.
 
   Example:
-    ```
     hook = tfplugin.hooks.ClippingSummaryHook(optimizer, model_dir)
     estimator_spec = tf.estimator.EstimatorSpec(..., training_hooks=[hook])
-    ```
   """
 
   optimizer_class = variable_clipping.VariableClippingOptimizer

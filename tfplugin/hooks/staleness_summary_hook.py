@@ -24,10 +24,8 @@ class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
     RuntimeError: from `begin`, when the graph has no global step.
 
   Example:
-    ```
     hook = tfplugin.hooks.StalenessSummaryHook(optimizer, model_dir)
     estimator_spec = tf.estimator.EstimatorSpec(..., training_hooks=[hook])
-    ```
   """
 
   optimizer_class = drop_stale_gradient.DropStaleGradientOptimizer

@@ -126,7 +126,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
                       ('Distance of each group of variables, chief',
                        section['groups'])):
     if told:
-      plot = panel.figure(title, panel.SECS, '|local - centre|')
+      plot = panel.figure(title, panel.SECS, '|copy - centre|')
       curves = {name: t['distance'] for name, t in told.items()}
       panel.lines(plot, curves)
       notes += panel.nonfinite(curves)

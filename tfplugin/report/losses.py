@@ -74,10 +74,10 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   """Draws the section `losses` of report.json."""
   workers, evaluations = section['workers'], section['evaluations']
   figures, notes = [], list(section['missing'])
-  for key, x_title in (('over_steps', 'global step'),
-                       ('over_secs', panel.SECS)):
+  for key, over, x_title in (('over_steps', 'steps', 'global step'),
+                             ('over_secs', 'time', panel.SECS)):
     if workers or evaluations:
-      plot = panel.figure(f'Loss over {key[5:]}', x_title, 'loss')
+      plot = panel.figure(f'Loss over {over}', x_title, 'loss')
       curves = {task: told[key] for task, told in workers.items()}
       panel.lines(plot, curves)
       panel.lines(plot, {f'evaluation ({name})': told[key]
@@ -94,7 +94,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       'the centre, and held-out data.',
       figures=figures,
       tables=[panel.Table(
-          ('of', 'least', 'last'),
+          ('loss of', 'least', 'last'),
           [(name, _shown(told['least']), _shown(told['last']))
            for name, told in {**workers, **evaluations}.items()])]
       if workers or evaluations else (), missing=notes)

@@ -60,14 +60,14 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
           (task, told['status'], told['restarts'],
            '; '.join(told['reasons'] or ()))
           for task, told in section['ends'].items()]),
-      panel.Table(('task', 'failed at, s', 'of'), [
+      panel.Table(('task', 'failed at, s', 'error'), [
           (d['task'], f'{d["time"]:.1f}', f'{d["error"]}: {d["message"]}')
           for d in section['deaths']]),
       panel.Table(('injected fault',),
                   [(fault,) for fault in section['faults']]),
       panel.Table(('warnings of', 'times', 'text'), [
           (w['task'], w['count'], w['text']) for w in section['warnings']]),
-      panel.Table(('of', 'version'), [
+      panel.Table(('package', 'version'), [
           (name, ', '.join(found))
           for name, found in section['versions'].items()]),
       panel.Table(('job', 'tasks'), list(section['cluster'].items())),
@@ -89,7 +89,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       'Settings, machines and warnings of the run.',
       [panel.Number('events', 'settings/num_events', section['num_events'],
                     ',d'),
-       panel.Number('torn lines, of killed processes',
+       panel.Number('incomplete lines of killed processes',
                     'settings/num_torn_lines', section['num_torn_lines'],
                     ',d')],
       tables=[table for table in tables if table.rows], missing=notes)

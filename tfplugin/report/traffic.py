@@ -69,8 +69,8 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       [panel.Number('exchanges', 'traffic/num_exchanges',
                     section['num_exchanges'] if exchanges else None, ',d'),
        panel.Number('checkpoints', 'traffic/saves/num', saves['num'], ',d'),
-       panel.Number('a save takes, s (p50)', 'traffic/saves/p50_secs',
+       panel.Number('s, the median save', 'traffic/saves/p50_secs',
                     saves['p50_secs'], '.3f'),
-       panel.Number('(p95)', 'traffic/saves/p95_secs', saves['p95_secs'],
-                    '.3f')],
+       panel.Number('s, 95 of 100 saves take less', 'traffic/saves/p95_secs',
+                    saves['p95_secs'], '.3f')],
       figures, missing=section['missing'])

@@ -40,7 +40,7 @@ class RangeParser(flags.ArgumentParser):
     """Returns the pair; raises ValueError for another form."""
     words = str(argument).split(':')
     if len(words) > 2 or not all(word.isdecimal() for word in words):
-      raise ValueError('must be a number, or two: MIN:MAX, e.g. 1:8')
+      raise ValueError('must be a number, such as 2, or a range, such as 1:8')
     least, most = int(words[0]), int(words[-1])
     if most < max(least, len(words) - 1):
       raise ValueError('MAX must be at least MIN, and at least 1')
