@@ -79,6 +79,7 @@ from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_value_of_variable
 from tfplugin._tf_internals.op_types import is_variable
+from tfplugin._tf_internals.op_types import look_up_again
 from tfplugin._tf_internals.op_types import makes_variable
 from tfplugin._tf_internals.op_types import may_vary
 from tfplugin._tf_internals.op_types import mean_loss_denominator
@@ -86,7 +87,9 @@ from tfplugin._tf_internals.op_types import names_tensor
 from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
 from tfplugin._tf_internals.op_types import reads_whole_variable
+from tfplugin._tf_internals.op_types import table_of_lookup
 from tfplugin._tf_internals.op_types import takes_lock
+from tfplugin._tf_internals.op_types import takes_new_values
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import applications_met
 from tfplugin._tf_internals.optimizers import assigns_by_itself

@@ -32,6 +32,9 @@ _CALLS = (
 VALUE_READS = frozenset(('ReadVariableOp', 'ResourceGather',
                          'ResourceGatherNd'))
 # Ops that take a variable and do not write it.
+# TensorFlow calls them stateful, but they take no new value.
+_TAKE_NOTHING = frozenset('Assert LookupTableFind LookupTableFindV2 '
+                          'LookupTableSize LookupTableSizeV2'.split())
 READS = VALUE_READS | {
     'DisableCopyOnRead', 'IsVariableInitialized', 'VarIsInitializedOp',
     'VariableShape'}
@@ -122,6 +125,41 @@ def is_value_of_variable(tensor: tf.Tensor) -> bool:
       return False
     op = op.inputs[0].op
   return False
+
+
+def table_of_lookup(op: tf.Operation) -> Optional[tf.Operation]:
+  """Returns the variable's op if `op` looks up rows of a variable, else None.
+
+  Input 1 has the ids. The variable is of the op's own graph.
+  """
+  if op.type not in ('ResourceGather', 'GatherV2') or (
+      op.get_attr('batch_dims')):
+    return None
+  read = op.inputs[0].op
+  if op.type == 'ResourceGather':
+    return read if makes_variable(read) else None
+  # A reference variable; input 2 is the axis.
+  return read.inputs[0].op if reads_whole_variable(read) and (
+      tf.get_static_value(op.inputs[2]) == 0) else None
+
+
+def look_up_again(op: tf.Operation, ids: tf.Tensor) -> tf.Tensor:
+  """Returns the rows of the table of a lookup for other ids."""
+  if op.type == 'ResourceGather':
+    return tf.raw_ops.ResourceGather(
+        resource=op.inputs[0], indices=ids, dtype=op.outputs[0].dtype)
+  return tf.gather(op.inputs[0], ids)
+
+
+def takes_new_values(op: tf.Operation) -> bool:
+  """Returns whether `op` takes its values from outside of the graph.
+
+  It begins work, or must be fed, and does not only read a variable, or a
+  vocabulary, or check something.
+  """
+  return op.type == 'Placeholder' or begins_work(op) and not (
+      op.type in VALUE_READS or op.type in _TAKE_NOTHING or
+      reads_whole_variable(op))
 
 
 def begins_work(op: tf.Operation) -> bool:

@@ -25,16 +25,11 @@ from tfplugin.distribute.packed import packing
 
 tf1 = tf.compat.v1
 
-# They take no new value, though TensorFlow calls them stateful: a check of the
-# ids, and reads of a vocabulary.
-_TAKE_NOTHING = ('Assert', 'LookupTableFind', 'LookupTableFindV2',
-                 'LookupTableSize', 'LookupTableSizeV2')
-
-
 class _Lookup(NamedTuple):
-  """A lookup, and those of its consumers that are in another task."""
+  """A lookup, its table's device, and its consumers in other tasks."""
 
   op: tf.Operation
+  server: str
   users: Sequence[tf.Operation]
 
   @property
@@ -57,11 +52,7 @@ def pack(operations: Sequence[tf.Operation]) -> None:
   control inputs, and if a fetch of one takes the same values from iterators,
   placeholders and random ops as a fetch of the other.
   """
-  known = frozenset(operations)
-  lookups = [_Lookup(op, [
-      user for user in dict.fromkeys(op.outputs[0].consumers())
-      if user in known and user.device and packing.is_remote(
-          server_of(op), user.device)])
+  lookups = [_with_users(op, frozenset(operations))
              for op in operations if _is_packable(op)]
   lookups = [each for each in lookups if each.users]
   if len(lookups) < 2:
@@ -69,42 +60,38 @@ def pack(operations: Sequence[tf.Operation]) -> None:
   depths = _depths(operations, {each.op for each in lookups})
   packs = {}
   for each in lookups:
-    ways = {(packing.task_of(server_of(each.op)), packing.task_of(
+    ways = {(packing.task_of(each.server), packing.task_of(
         each.ids.device), packing.task_of(user.device))
             for user in each.users}
     if len(ways) == 1:
       key = (*ways, each.ids.dtype, each.rows.dtype, depths[each.op],
-             frozenset(each.op.control_inputs), _begun_by(each.ids))
+             frozenset(each.op.control_inputs), _sources_of(each.ids))
       packs.setdefault(key, []).append(each)
   for each in packs.values():
     if len(each) > 1:
       _send_together(each)
 
 
-def server_of(read: tf.Operation) -> str:
-  """Returns the device of the variable that an op reads."""
-  op = read.inputs[0].op
-  return op.device if _tf_internals.makes_variable(op) else (
-      op.inputs[0].op.device)
+def _with_users(op: tf.Operation, known: frozenset[tf.Operation]) -> _Lookup:
+  server = _tf_internals.table_of_lookup(op).device
+  return _Lookup(op, server, [
+      user for user in dict.fromkeys(op.outputs[0].consumers())
+      if user in known and user.device and packing.is_remote(
+          server, user.device)])
 
 
 def _is_packable(op: tf.Operation) -> bool:
   """Returns whether `op` looks up small rows of a variable in another task."""
-  if op.type == 'ResourceGather':
-    is_of_table = _tf_internals.makes_variable(op.inputs[0].op)
-  else:  # Of a reference variable, where that is.
-    is_of_table = (
-        op.type == 'GatherV2' and
-        _tf_internals.reads_whole_variable(op.inputs[0].op) and
-        not packing.is_remote(server_of(op), op.device) and
-        tf.get_static_value(op.inputs[2]) == 0)
-  if not is_of_table or op.get_attr('batch_dims') or (
-      _tf_internals.is_in_branch_or_loop(op)):
+  table = _tf_internals.table_of_lookup(op)
+  if table is None or _tf_internals.is_in_branch_or_loop(op):
     return False
-  lookup = _Lookup(op, ())
+  lookup = _Lookup(op, table.device, ())
   return bool(
       lookup.ids.device and
-      packing.is_remote(server_of(op), lookup.ids.device) and
+      packing.is_remote(lookup.server, lookup.ids.device) and
+      # A lookup of a reference variable may be elsewhere.
+      (op.inputs[0].dtype == tf.resource or
+       not packing.is_remote(lookup.server, op.device)) and
       lookup.ids.shape.rank is not None and
       packing.are_small_rows(lookup.ids.shape.num_elements(),
                              lookup.row_shape, lookup.rows.dtype))
@@ -128,23 +115,16 @@ def _depths(operations: Sequence[tf.Operation], lookups: set[tf.Operation],
   return depths
 
 
-def _begun_by(ids: tf.Tensor) -> frozenset[tf.Operation]:
+def _sources_of(ids: tf.Tensor) -> frozenset[tf.Operation]:
   """Returns the ops that `ids` take new values from in each step."""
-
-  def begins(op):
-    return op.type not in _TAKE_NOTHING and _tf_internals.begins_work(op)
-
-  return frozenset(
-      op for op in graph_order.upstream([ids.op], stop=begins)
-      if op.type == 'Placeholder' or begins(op) and not (
-          _tf_internals.reads_only(op) or
-          _tf_internals.reads_whole_variable(op)))
+  takes = _tf_internals.takes_new_values
+  return frozenset(filter(takes, graph_order.upstream([ids.op], stop=takes)))
 
 
 def _send_together(lookups: Sequence[_Lookup]) -> None:
   """Lets users have rows of one message, looked up for ids of one message."""
   first = lookups[0]
-  worker, server = first.users[0].device, server_of(first.op)
+  worker, server = first.users[0].device, first.server
   with tf.init_scope():
     flat = {}
     for each in lookups:
@@ -155,7 +135,7 @@ def _send_together(lookups: Sequence[_Lookup]) -> None:
         [flat[each.ids.ref()] for each in lookups], first.ids.device, server)
     with placement.only_on(server), tf.control_dependencies(
         first.op.control_inputs):
-      sent = tf.concat([tf.reshape(_looked_up(each.op, ids), [-1])
+      sent = tf.concat([tf.reshape(_tf_internals.look_up_again(each.op, ids), [-1])
                         for each, (ids, _) in zip(lookups, arrived)], 0)
     with placement.only_on(worker):
       shapes = [tf.concat([tf.shape(each.ids), each.row_shape], 0)
@@ -164,14 +144,6 @@ def _send_together(lookups: Sequence[_Lookup]) -> None:
           tf.reduce_prod(shape) for shape in shapes]), num=len(lookups))
       for each, part, shape in zip(lookups, parts, shapes):
         _use(tf.ensure_shape(tf.reshape(part, shape), each.rows.shape), each)
-
-
-def _looked_up(op: tf.Operation, ids: tf.Tensor) -> tf.Tensor:
-  """Returns the rows of the table of `op` for other ids."""
-  if op.type == 'ResourceGather':
-    return tf.raw_ops.ResourceGather(
-        resource=op.inputs[0], indices=ids, dtype=op.outputs[0].dtype)
-  return tf.gather(op.inputs[0], ids)
 
 
 def _use(rows: tf.Tensor, lookup: _Lookup) -> None:

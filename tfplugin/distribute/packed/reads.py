@@ -47,7 +47,7 @@ def pack_reads(spec: Any, outputs: Iterable[Any] = ()) -> None:
   for op in in_order:
     if not _is_whole_read(op):
       continue
-    source = lookups.server_of(op)
+    source = _server_of(op)
     for consumer in dict.fromkeys(op.outputs[0].consumers()):
       if consumer in needed and consumer.device and packing.is_remote(
           source, consumer.device):
@@ -88,6 +88,11 @@ def _is_whole_read(op: tf.Operation) -> bool:
           not _tf_internals.is_in_branch_or_loop(op))
 
 
+def _server_of(read: tf.Operation) -> str:
+  """Returns the device of a read: its variable's, whatever it asks for."""
+  return read.inputs[0].op.device
+
+
 def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
   """Replaces the read of each (read, consumer) pair by a part of a pack."""
   reads = {}
@@ -99,7 +104,7 @@ def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
   with tf.init_scope():
     parts = dict(zip(reads, packing.packed(
         [read.outputs[0] for read in reads.values()],
-        lookups.server_of(first_read), first_consumer.device)))
+        _server_of(first_read), first_consumer.device)))
   for read, consumer in uses:
     for index, tensor in enumerate(consumer.inputs):
       if tensor is read.outputs[0]:
