@@ -42,7 +42,9 @@ this holds. `cut`, `damage` and so on are [kinds of faults](faults.md).
 
 Times are medians and, behind the dash, the longest. A parameter server and an
 evaluator make no steps: they are back when the chief makes a step. A start
-takes {start} in these runs, because TensorFlow is imported already.
+takes {start} in these runs, because TensorFlow is imported already. Only
+`upgrade` imports another version: TensorFlow 2.21 in place of 2.15, on two CPUs
+with other work.
 
 ## Half an hour of faults
 
