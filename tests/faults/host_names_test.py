@@ -37,8 +37,9 @@ def test_a_name_comes_moves_and_goes(hosts, monkeypatch):
 def test_without_the_fault_nothing_is_named(hosts):
   hosts.unlink()
   for faults in ('', 'kill ps:0 at step 4'):
-    with host_names.given(_CLUSTER, faults) as cluster:
-      assert cluster == _CLUSTER
+    for before in (_CLUSTER, {'worker': {3: '127.0.0.1:5'}}):
+      with host_names.given(before, faults) as cluster:
+        assert cluster == before
 
 
 def test_a_file_that_cannot_be_written_is_named(hosts):

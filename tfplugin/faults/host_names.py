@@ -36,7 +36,9 @@ def given(cluster: Mapping[str, Sequence[str]],
   tasks = sorted({fault.task for fault in (
       language.parse(faults) if faults.strip() else ())
                   if fault.kind == 'new_address'})
-  named = {job: list(addresses) for job, addresses in cluster.items()}
+  # The jobs of a worker that joins have no lists; it has no faults either.
+  named = {job: list(addresses) if tasks else addresses
+           for job, addresses in cluster.items()}
   hosts = []
   for task in tasks:
     job, _, index = task.partition(':')
