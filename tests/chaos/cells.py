@@ -31,7 +31,7 @@ ELASTIC = tuple(form for form in FORMS if 'lastic' in form)
 STEPS = 120
 FAULT_STEP = 40
 OUTAGE_SECS = 2.0
-_SECS = {'slow': 0.05, 'clock': -3600.0}
+_SECS = {'slow': 0.05, 'clock': -3600.0, 'slow_save': 1.0}
 # Of a slow link, in kB/s, and of a lossy one, in percent.
 STRENGTHS = {'slow_link': 5.0, 'lossy_link': 20.0}
 # Kinds, how many cells they have, and how many of these are among the tests. A
@@ -44,7 +44,13 @@ _GROUPS = (
     (('lossy_link',), 24, 8),
     (('clock',), 24, 9),
     (('readonly',), 24, 6),
+    (('slow_save',), 24, 6),
+    (('new_address',), 24, 6),
+    (('upgrade',), 24, 8),
 )
+# Stands for the Python of another version of TensorFlow.
+OTHER_PYTHON = 'OTHER/bin/python'
+
 _ROLES = ('chief', 'worker', 'ps', 'evaluator')
 
 
@@ -80,7 +86,7 @@ class Cell:
                               language.EXCHANGING)
     text = str(language.Fault(
         self.kind, f'{self.role}:0', self.phase, FAULT_STEP if has_step else
-        None, secs, STRENGTHS.get(self.kind)))
+        None, secs, STRENGTHS.get(self.kind), OTHER_PYTHON))
     return f'{text}; kill {self.killed}:0 {language.STEP} {FAULT_STEP}' if (
         self.kind == 'damage') else text
 
@@ -92,8 +98,8 @@ class Cell:
     """
     if self.kind == 'damage':
       return 'ps' if FORMS[self.form] else self.role
-    return self.role if self.kind in ('kill', 'terminate', 'raise') and (
-        self.phase != language.END) else ''
+    return self.role if self.phase != language.END and self.kind in (
+        'kill', 'terminate', 'raise', 'new_address', 'upgrade') else ''
 
   @property
   def loses_the_state(self) -> bool:
@@ -181,13 +187,15 @@ def _pairs(cell: Cell) -> list[tuple]:
 def is_left_to_the_matrix(pair: tuple) -> bool:
   """Whether two values need not meet among the tests.
 
-  An outage, or damage, is of the machine, and the same for each form.
+  An outage, damage, or another version, is of the machine, and the same for
+  each form.
 
   Args:
     pair: Values of two fields, in the order of the fields.
   """
   return pair[0] in FORMS and (
-      pair[1] in (*language.OUTAGES, 'damage', 'readonly'))
+      pair[1] in (*language.OUTAGES, 'damage', 'readonly', 'slow_save',
+                  'new_address', 'upgrade'))
 
 
 def _number(text: str) -> int:

@@ -39,7 +39,9 @@ After every fault:
 are [kinds of faults](faults.md). Times are medians and, behind the dash, the
 longest. "Steps lost" is the largest number of any run. A parameter server and
 an evaluator make no steps: they are back when the chief makes a step. A start
-takes {start} in these runs, because TensorFlow is imported already.
+takes {start} in these runs, because TensorFlow is imported already. Only
+`upgrade` imports another version: TensorFlow 2.21 in place of 2.15, on two CPUs
+with other work.
 
 | fault | runs | held | others make steps, s | victim trains, s | steps lost |
 | --- | --- | --- | --- | --- | --- |

@@ -19,6 +19,7 @@ import tensorflow as tf
 from tests.chaos import cells
 from tests.chaos import program
 from tests.forks import forked_programs
+from tests.helpers import environments
 from tfplugin import events
 from tfplugin.bin import launch_lib
 from tfplugin.bin.launches import launch_options
@@ -94,15 +95,19 @@ def _options(cell: cells.Cell,
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
       workers=1, ps=cell.num_ps, evaluator=cell.role == 'evaluator',
       restart='on_failure' if cell.may_lose_the_state else 'always',
-      max_restarts=2,
-      restart_delay_secs=0.1, inject=cell.fault)
+      max_restarts=2, restart_delay_secs=0.1,
+      inject=cell.fault.replace(
+          cells.OTHER_PYTHON, str(environments.other_python())))
 
 
 @contextlib.contextmanager
 def environment():
-  """Lets the processes of a run find the tests."""
+  """Lets the processes of a run find the tests, each with its own packages."""
   before = os.environ.get('PYTHONPATH')
-  os.environ['PYTHONPATH'] = os.pathsep.join(filter(None, sys.path))
+  os.environ['PYTHONPATH'] = os.pathsep.join(
+      path for path in filter(None, sys.path)
+      if not path.startswith((sys.prefix, sys.base_prefix)) and
+      not path.endswith('site-packages'))
   try:
     yield
   finally:
@@ -186,6 +191,11 @@ def _check_that_it_came(cell: cells.Cell, directory: pathlib.Path) -> None:
   restarts = {task['task']: task['restarts'] for task in summary['tasks']}
   if cell.killed:
     assert restarts[f'{cell.killed}:0'], summary
+  if cell.kind == 'upgrade' and cell.killed:
+    assert len({event.details['versions']['tensorflow']
+                for event in events.read_run(directory / 'model').events
+                if event.task == f'{cell.role}:0' and
+                'versions' in event.details}) == 2
   refused = [event.details['message'] for event in events.read_run(
       directory / 'model').events if event.name == 'dying' and
              event.details['message'].startswith('A network can fail')]

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of writes that wait for a file system."""
 
+import errno
+import os
 import time
 
 import pytest
@@ -30,21 +32,39 @@ def fixture_refused(monkeypatch):
   return make
 
 
-def _holds_a_checkpoint(directory):
-  with tf.compat.v1.Session(graph=tf.Graph()) as session:
-    tf.compat.v1.get_variable('v', initializer=1.0)
-    session.run(tf.compat.v1.global_variables_initializer())
-    tf.compat.v1.train.Saver().save(session, str(directory / 'model.ckpt'), 1)
+def _os_error(number):
+  return OSError(number, os.strerror(number), 'a_file')
 
 
-def test_a_write_waits_while_the_directory_is_read_only(tmp_path, refused):
-  _holds_a_checkpoint(tmp_path)
-  assert refused_writes.written(refused(3, _READONLY), str(tmp_path), 'chief:0',
+@pytest.mark.parametrize('error', [
+    _READONLY, *map(_os_error, (errno.EROFS, errno.EACCES, errno.ENOSPC,
+                                errno.EFBIG, errno.EDQUOT))], ids=str)
+def test_a_write_waits_while_the_directory_is_refused(
+    error, tmp_path, refused):
+  (tmp_path / 'a').touch()
+  assert refused_writes.written(refused(3, error), str(tmp_path), 'chief:0',
                                 60.0) == 'made'
 
 
+def test_a_save_beside_the_chief_waits(tmp_path, refused):
+  (tmp_path / 'a').touch()
+  write = refused(3, _READONLY)
+  guard = refused_writes.PatientSaves('worker:1', 60.0)
+  assert guard.save(lambda saver, session, save_path: write(), None, None,
+                    {'save_path': str(tmp_path / 'model.ckpt')}) == 'made'
+
+
+def test_room_is_made_on_a_full_disk_alone(tmp_path, refused):
+  (tmp_path / 'a').touch()
+  made = []
+  for error in (_os_error(errno.ENOSPC), _READONLY):
+    refused_writes.written(refused(2, error), str(tmp_path), 'chief:0', 60.0,
+                           lambda: made.append(1))
+  assert made == [1, 1]
+
+
 def test_a_directory_that_stays_read_only_is_named(tmp_path, refused):
-  _holds_a_checkpoint(tmp_path)
+  (tmp_path / 'a').touch()
   with pytest.raises(OSError, match=(
       f'chief:0 waited 0 s to write in {tmp_path}: Read-only file system. '
       'Make it writable, and start it again.')):
@@ -52,14 +72,22 @@ def test_a_directory_that_stays_read_only_is_named(tmp_path, refused):
                            0.0)
 
 
-def test_a_directory_without_a_checkpoint_is_refused_at_once(tmp_path, refused):
-  with pytest.raises(tf.errors.PermissionDeniedError):
+def test_an_empty_directory_is_refused_at_once(tmp_path, refused):
+  with pytest.raises(OSError, match=(
+      'model_dir must be a directory that chief:0 can write to. Received: '
+      rf'{tmp_path} .Read-only file system.. Make it writable, or choose an')):
     refused_writes.written(refused(1, _READONLY), str(tmp_path), 'chief:0',
                            60.0)
 
 
+def test_a_directory_that_is_missing_is_made(tmp_path):
+  refused_writes.wait_until_writable(str(tmp_path / 'new'), 'chief:0', 60.0)
+  assert list((tmp_path / 'new').iterdir()) == []
+  refused_writes.wait_until_writable('gs://bucket/model', 'chief:0', 60.0)
+
+
 def test_another_error_is_raised_at_once(tmp_path, refused):
-  _holds_a_checkpoint(tmp_path)
+  (tmp_path / 'a').touch()
   with pytest.raises(tf.errors.OutOfRangeError):
     refused_writes.written(refused(1, tf.errors.OutOfRangeError(
         None, None, 'End of sequence')), str(tmp_path), 'chief:0', 60.0)

@@ -10,21 +10,23 @@ is that of a second environment, which `make venv TF=2.21` makes beside `.venv`.
 # BUILD data: //tests/distributed:strategy_cluster_test
 
 import pathlib
-import re
 import shlex
 import sys
 
 import pytest
 import tensorflow as tf
 
+from tests.chaos import play
 from tests.distribute.shards import cross_shard_extended_test
 from tests.distributed import decorator_cluster_test
 from tests.distributed import strategy_cluster_test
+from tests.helpers import environments
+from tfplugin import events
+from tfplugin.bin import launch_lib
+from tfplugin.bin.launches import launch_options
 
 pytestmark = pytest.mark.distributed
 _ROOT = pathlib.Path(__file__).absolute().parents[2]
-_PACKAGES = 'lib/python*/site-packages'
-_VERSION = re.compile(r'tensorflow(?:_cpu)?-2\.(\d+)\..*\.dist-info')
 # Stands for sys.executable, and becomes the Python of the task that it is.
 _CHOOSE = """\
 #!/bin/sh
@@ -36,23 +38,12 @@ exec {own} "$@"
 _SECOND_HALF = (('worker', 1), ('ps', 1), ('evaluator', 0))
 
 
-def _pythons() -> dict[int, pathlib.Path]:
-  """Returns the Pythons of the environments that are here, by minor version."""
-  return {int(match.group(1)): environment / 'bin/python'
-          for environment in sorted(_ROOT.glob('.venv*'))
-          for package in environment.glob(f'{_PACKAGES}/tensorflow*.dist-info')
-          if (match := _VERSION.fullmatch(package.name))}
-
-
 @pytest.fixture(name='mix')
 def _mix(monkeypatch, tmp_path):
   """Returns a function that gives some of the tasks to the other version."""
-  own = int(tf.__version__.split('.')[1])
-  others = {minor: python for minor, python in _pythons().items()
-            if minor != own}
-  if not others:
-    pytest.skip('there is one TensorFlow; `make venv TF=2.21` makes another')
-  other = others[max(others, key=lambda minor: abs(minor - own))]
+  other = environments.other_python()
+  if other is None:
+    pytest.skip(environments.ONE)
 
   def mix(tasks):
     patterns = [shlex.quote(f'"type": "{job}", "index": {index}')
@@ -93,6 +84,30 @@ def test_shards_reduce(mix):
       None, [100 - 2.5 * 1.5] * 2, engine='tensorflow')
 
 
+def test_a_run_is_upgraded_task_by_task(tmp_path):
+  other = environments.other_python()
+  if other is None:
+    pytest.skip(environments.ONE)
+  steps = {'worker:0': 20, 'ps:0': 40, 'ps:1': 60, 'chief:0': 80}
+  with play.environment():
+    launch_lib.launch(launch_options.LaunchOptions(
+        command=(sys.executable, str(play.PROGRAM), 'plain', str(tmp_path),
+                 '120', '2'),
+        logs_dir=str(tmp_path / 'logs'), model_dir=str(tmp_path / 'model'),
+        workers=1, ps=2, restart='on_failure', restart_delay_secs=0.1,
+        inject='; '.join(f'upgrade {task} to {other} at step {step}'
+                         for task, step in steps.items())), lambda _: None)
+  assert play.last_step(tmp_path) >= 120
+  versions = {task: [] for task in steps}
+  for event in events.read_run(tmp_path / 'model').events:
+    if 'versions' in event.details:
+      versions[event.task].append(event.details['versions']['tensorflow'])
+  # Each task has started with one version, and ended with the other.
+  old, new = versions['chief:0']
+  assert (old, versions) == (
+      tf.__version__, dict.fromkeys(steps, [old, new]))
+
+
 def test_the_environments_are_found():
   """Not in a sandbox, which holds none."""
-  assert not (_ROOT / '.venv').is_dir() or _pythons()
+  assert not (_ROOT / '.venv').is_dir() or environments.pythons()

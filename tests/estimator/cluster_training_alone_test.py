@@ -7,6 +7,7 @@ import json
 import pytest
 import tensorflow as tf
 
+from tests.helpers import readonly
 from tfplugin import distribute
 from tfplugin.estimator import cluster_training
 
@@ -62,3 +63,25 @@ def test_the_only_task_evaluates_where_it_does_with_tensorflow(
   assert listener.steps == [0, 3]
   reader = tf.train.load_checkpoint(str(tmp_path))
   assert reader.get_tensor('weight') == pytest.approx(weight)
+
+
+@pytest.mark.parametrize('job', ['chief', None])
+def test_a_start_waits_while_the_directory_is_read_only(
+    job, monkeypatch, tmp_path, caplog):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {job: ['a:1']}, 'task': {'type': job, 'index': 0}}
+      if job else {}))
+
+  def train(steps):
+    cluster_training.train_and_evaluate(
+        tf.estimator.Estimator(_model_fn, str(tmp_path)),
+        tf.estimator.TrainSpec(_input_fn, steps),
+        tf.estimator.EvalSpec(_input_fn, steps=1))
+
+  train(1)
+  readonly.make(tmp_path, 3.0)
+  train(3)
+  assert f'chief:0 waits to write in {tmp_path}' in caplog.text.replace(
+      'worker:0', 'chief:0')
+  assert tf.train.load_checkpoint(str(tmp_path)).get_tensor('weight') == (
+      pytest.approx(0.5))

@@ -8,6 +8,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
+from tests.helpers import readonly
 from tfplugin import distribute
 from tfplugin import estimator as estimator_lib
 from tfplugin.bin import ports
@@ -190,6 +191,16 @@ def test_a_half_written_export_is_removed(
   assert 'model.ckpt-3 while it was evaluated' in caplog.text
   assert _steps_evaluated(chief) == [3, 5]
   assert _exported(chief) == [5.0]
+
+
+def test_an_evaluation_waits_while_the_directory_is_read_only(
+    tmp_path, monkeypatch, caplog):
+  chief = _Chief(tmp_path, monkeypatch)
+  readonly.make(chief.model_dir, 3.0)
+  _evaluate(chief, [chief.report], tf.estimator.FinalExporter('e', _receive))
+  assert 'The evaluator waits to write in' in caplog.text
+  assert _steps_evaluated(chief) == [3]
+  assert _exported(chief) == [3.0]
 
 
 def test_an_error_of_the_model_is_one(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ import pytest
 from tfplugin.events import clock
 from tfplugin.events import event_log
 from tfplugin.faults import acts
+from tfplugin.faults import host_names
 from tfplugin.faults import language
 
 _LIMIT = 60
@@ -58,6 +59,23 @@ def fixture_ps():
 
 def _send(text, pid):
   acts.send(*language.parse(text), pid)
+
+
+def test_a_new_address_is_there_before_the_end(ps, monkeypatch, tmp_path):
+  hosts = tmp_path / 'hosts'
+  hosts.write_text('127.0.0.1 a\n127.0.0.1 a.test\n')
+  monkeypatch.setattr(host_names, 'HOSTS', str(hosts))
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {'ps': ['a.test:1'], 'chief': ['b:1']},
+      'task': {'type': 'chief', 'index': 0}}))
+  _send('new_address ps:0 at step 1', ps.pid)
+  assert hosts.read_text() == '127.0.0.1 a\n127.0.0.2 a.test\n'
+  assert ps.wait(_LIMIT) == -signal.SIGKILL
+
+
+def test_an_upgrade_begins_with_a_stop_on_request(ps):
+  _send('upgrade ps:0 to new/bin/python at step 1', ps.pid)
+  assert ps.wait(_LIMIT) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize('kind, number', [

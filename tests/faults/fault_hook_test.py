@@ -107,6 +107,14 @@ def test_a_slow_task_waits_before_its_steps(tmp_path, monkeypatch):
   assert slept.count(0.25) == 2
 
 
+def test_each_further_save_is_slow(tmp_path, monkeypatch):
+  slept = []
+  monkeypatch.setattr(time, 'sleep', slept.append)
+  _train(tmp_path, 'slow_save chief:0 by 0.25 s at step 1',
+         monkeypatch=monkeypatch)
+  assert slept.count(0.25) == 2  # At steps 2 and 4.
+
+
 def test_events_do_not_follow_a_clock_that_is_set_back(tmp_path, monkeypatch):
   monkeypatch.setattr(time, 'time', time.time)  # As before, after the test.
   before = time.time()

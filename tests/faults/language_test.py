@@ -5,6 +5,7 @@
 
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -34,6 +35,12 @@ _ROOT = pathlib.Path(__file__).absolute().parents[2]
      ('lossy_link', 'ps:0', 'at the end', None, 5.0, 2.5)),
     ('clock chief:0 by -3600 s at step 1',
      ('clock', 'chief:0', 'at step', 1, -3600.0)),
+    ('slow_save chief:0 by 2 s at step 9',
+     ('slow_save', 'chief:0', 'at step', 9, 2.0)),
+    ('new_address ps:1 while saving',
+     ('new_address', 'ps:1', 'while saving', None, None)),
+    ('upgrade ps:0 to /new/bin/python3.13 at step 1',
+     ('upgrade', 'ps:0', 'at step', 1, None, None, '/new/bin/python3.13')),
     ('kill evaluator:0 while exchanging',
      ('kill', 'evaluator:0', 'while exchanging', None, None)),
 ])
@@ -57,7 +64,8 @@ def test_several_faults():
 @pytest.mark.parametrize('text, place, expected', [
     ('hurt worker:0 at step 1',
      '^', 'kill, terminate, stop, cut, fill, raise, slow, nan, damage, '
-     'partition, slow_link, lossy_link, clock or readonly'),
+     'partition, slow_link, lossy_link, clock, readonly, slow_save, '
+     'new_address or upgrade'),
     ('', '^', 'kill, terminate'),
     ('kill', '     ^', 'a task: one of chief, worker, ps or evaluator'),
     ('kill boss:0 at step 1', '     ^', 'a task'),
@@ -77,6 +85,10 @@ def test_several_faults():
     ('slow_link ps:0 for 5 s at step 1',
      '               ^', '"to" and kilobytes per second, as "to 5 kB/s"'),
     ('slow_link ps:0 to 5 s', '                    ^', '"kB/s"'),
+    ('new_address worker:0 at step 1', '            ^', "can have 'new_add"),
+    ('upgrade ps:0 at step 1', '             ^',
+     '"to" and the path of a Python, as "to new/bin/python"'),
+    ('upgrade ps:0 to', '                ^', 'the path of a Python'),
     ('raise worker:0 while exchanging',
      '               ^', '"at the end", "while saving"'),
     ('nan chief:0 while saving', '            ^', '"at step"'),
@@ -126,6 +138,21 @@ def test_no_faults_are_no_variables(monkeypatch):
   assert language.variables(' ') == {}
   monkeypatch.delenv(process.FAULTS_VARIABLE, raising=False)
   assert language.read_environment()[0] == ()
+
+
+def test_an_upgraded_task_restarts_with_the_other_python():
+  faults = ('kill ps:0 at step 1; '
+            f'upgrade worker:1 to {sys.executable} at step 2')
+  command = ['/old/bin/python3.11', '-u', 'program.py']
+  assert language.restart_command(command, 'worker:1', faults) == [
+      sys.executable, '-u', 'program.py']
+  for task, text in (('worker:0', faults), ('worker:1', '')):
+    assert language.restart_command(command, task, text) == command
+  with pytest.raises(ValueError, match='begins with a Python. Received: sh,'):
+    language.restart_command(['sh'], 'worker:1', faults)
+  with pytest.raises(ValueError, match='no such program: /no/python'):
+    language.restart_command(command, 'ps:0',
+                             'upgrade ps:0 to /no/python at the end')
 
 
 def test_a_bad_text_is_refused_before_anything_starts():

@@ -39,6 +39,17 @@ def test_writes_every_n_steps_and_at_the_end(behavior, tmp_path):
   assert events[1][0] - events[0][0] == 4
 
 
+def test_a_directory_that_cannot_be_written_ends_no_training(tmp_path, caplog):
+  (tmp_path / 'file').touch()
+  with tf.Graph().as_default():
+    advance = tf1.assign_add(tf1.train.get_or_create_global_step(), 1)
+    hook = _StepHook(None, str(tmp_path / 'file/x'), every_n_steps=1)
+    with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
+      for _ in range(3):
+        session.run(advance)
+  assert caplog.text.count('The curves of TensorBoard cannot be written') == 1
+
+
 def test_no_global_step_is_a_clear_error(tmp_path):
   with tf.Graph().as_default():
     with pytest.raises(RuntimeError, match='global step'):

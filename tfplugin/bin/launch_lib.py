@@ -31,6 +31,7 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
+from tfplugin.faults import host_names
 from tfplugin.hooks.endings import contact
 from tfplugin.hooks.endings import task_records
 
@@ -81,6 +82,8 @@ def launch(options: launch_options.LaunchOptions,
   if terminal is not None and options.model_dir:
     display = live_display.LiveDisplay(terminal, options.steps)
   with contextlib.ExitStack() as stack:
+    layout = layout._replace(cluster=stack.enter_context(
+        host_names.given(layout.cluster, options.inject)))
     session = None
     if options.model_dir and layout.has_chief:
       session = stack.enter_context(run_files.reserved(options.model_dir))

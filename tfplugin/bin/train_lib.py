@@ -31,6 +31,7 @@ from tfplugin.bin.results import run_result
 from tfplugin.distribute import cluster_config
 from tfplugin.events import clock
 from tfplugin.events import event_files
+from tfplugin.faults import host_names
 from tfplugin.faults import language
 
 # Enough for a ps to see the end of the work and to leave.
@@ -59,7 +60,8 @@ def train(options: options_lib.TrainOptions,
   cluster = ({} if options.is_local and not is_done else
              ports.make_cluster(options.workers, options.ps))
   tasks = _tasks(options, cluster, is_done)
-  with run_files.reserved(options.model_dir) as session:
+  with host_names.given(cluster, options.inject) as cluster, \
+      run_files.reserved(options.model_dir) as session:
     options.save(session)
     start = clock.now()
     with (live_display.LiveDisplay(terminal, options.steps) if terminal else

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +14,10 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.checkpoints import checkpoint_files
-
 tf1 = tf.compat.v1
 
+# The limit of a wait, unless a caller has another one.
+LIMIT_SECS = 300.0
 _RETRY_SECS = 1.0
 _SAY_EVERY_SECS = 30.0
 # Messages of full and of read-only file systems.
@@ -23,13 +26,16 @@ _CLOSED = ('Read-only file system', 'Permission denied')
 
 
 def written(write: Callable[[], Any], directory: str, who: str,
-            limit_secs: float) -> Any:
+            limit_secs: float = LIMIT_SECS,
+            make_room: Callable[[], Any] = lambda: None) -> Any:
   """Calls `write`; waits and repeats while the file system refuses.
 
-  A full one is waited for in any case. A read-only one is waited for if it has
-  been written to before: if the directory holds a checkpoint.
+  A full one is waited for in any case, after a call of `make_room`. A read-only
+  one is waited for if it has been written to before: if the directory holds a
+  file.
 
-  Raises OSError, which names the task `who`, after `limit_secs` seconds.
+  Raises OSError, which names the task `who`: at once, or after `limit_secs`
+  seconds.
   """
   start = time.monotonic()
   said = float('-inf')
@@ -38,11 +44,16 @@ def written(write: Callable[[], Any], directory: str, who: str,
       return write()
     # The second means a file that is too large, or the end of an input.
     except (tf.errors.ResourceExhaustedError, tf.errors.OutOfRangeError,
-            tf.errors.PermissionDeniedError) as e:
-      reason = _reason(e, directory)
+            tf.errors.PermissionDeniedError, OSError) as e:
+      reason = _reason(e)
       if reason is None:
         raise
       is_full = reason in _FULL
+      if not is_full and not _holds_a_file(directory):
+        raise OSError(
+            f'model_dir must be a directory that {who} can write to. Received: '
+            f'{directory} ({reason}). Make it writable, or choose another.'
+            ) from e
       aim = 'for space to save' if is_full else 'to write'
       now = time.monotonic()
       if now - start > limit_secs:
@@ -55,14 +66,59 @@ def written(write: Callable[[], Any], directory: str, who: str,
         tf1.logging.warning('%s waits %s in %s, %g s at most: %s.', who, aim,
                             directory, limit_secs, reason)
       if is_full:
-        checkpoint_files.remove_left_behind(directory)
+        make_room()
       time.sleep(_RETRY_SECS)
 
 
-def _reason(error: tf.errors.OpError, directory: str) -> Optional[str]:
-  """Returns the file system's message if a wait can help, or None."""
-  for text in (*_FULL, *_CLOSED):
-    if text in error.message:
-      can_help = text in _FULL or tf.train.latest_checkpoint(directory)
-      return text if can_help else None
-  return None
+def wait_until_writable(directory: Optional[str], who: str,
+                        limit_secs: float = LIMIT_SECS,
+                        model_dir: Optional[str] = None) -> None:
+  """Waits until a file can be made in a directory, as `written` waits.
+
+  A start writes many files, and TensorFlow raises at the first refusal. A
+  missing directory is made. A remote one, such as `gs://...`, and None are not
+  tried. `model_dir` is the directory that holds a file; None: `directory`.
+  """
+  if directory and '://' not in directory:
+    written(lambda: _try(directory), model_dir or directory, who, limit_secs)
+
+
+def _try(directory: str) -> None:
+  os.makedirs(directory, exist_ok=True)
+  with tempfile.TemporaryFile(dir=directory) as file:
+    file.write(b'\0')
+
+
+class PatientSaves:
+  """A `guarded_graphs.Guard` whose saves wait for the file system.
+
+  For a worker that saves beside the chief, as synchronous ones do.
+  """
+
+  def __init__(self, who: str, limit_secs: float):
+    """Stores the task's name and the limit of each wait in seconds."""
+    self._who = who
+    self._limit_secs = limit_secs
+
+  def save(self, save: Callable[..., str], saver: tf1.train.Saver,
+           session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
+    """Implements `guarded_graphs.Guard`."""
+    return written(lambda: save(saver, session, **arguments),
+                   posixpath.dirname(arguments['save_path']), self._who,
+                   self._limit_secs)
+
+  def prepare_session(self, prepare: Callable[..., tf1.Session],
+                      arguments: dict[str, Any]) -> tf1.Session:
+    """Implements `guarded_graphs.Guard`."""
+    return prepare(**arguments)
+
+
+def _reason(error: Exception) -> Optional[str]:
+  """Returns the file system's message; None for an error of another kind."""
+  message = (error.strerror if isinstance(error, OSError) else
+             error.message) or ''
+  return next((text for text in (*_FULL, *_CLOSED) if text in message), None)
+
+
+def _holds_a_file(directory: str) -> bool:
+  return tf.io.gfile.isdir(directory) and bool(tf.io.gfile.listdir(directory))

@@ -140,6 +140,9 @@ class TrainingGuard:
                       arguments: dict[str, Any]) -> tf1.Session:
     """Implements `guarded_graphs.Guard`."""
     saver, model_dir = arguments.get('saver'), arguments.get('checkpoint_dir')
+    # TensorFlow writes the graph when a session begins.
+    refused_writes.wait_until_writable(model_dir, self._who,
+                                       self._space_limit_secs)
     if model_dir:
       # The session is new because a parameter server died while it wrote.
       checkpoint_files.remove_left_behind(model_dir)
@@ -222,8 +225,10 @@ class TrainingGuard:
 
   def _written(self, write: Callable[[], Any], save_path: str) -> Any:
     """Calls `write`; waits and repeats while the file system refuses."""
-    return refused_writes.written(write, posixpath.dirname(save_path),
-                                  self._who, self._space_limit_secs)
+    directory = posixpath.dirname(save_path)
+    return refused_writes.written(
+        write, directory, self._who, self._space_limit_secs,
+        functools.partial(checkpoint_files.remove_left_behind, directory))
 
 
 def _listed(names: list[str]) -> str:

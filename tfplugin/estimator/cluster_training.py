@@ -289,7 +289,8 @@ def _first_hooks(
     stack.enter_context(_tf_internals.saving_without_summaries(os.path.join(
         config.model_dir,
         '' if task.is_chief else f'tmp_{task.job}_{task.index}')))
-    return [hook]
+    return [hook] if task.is_chief else [  # The chief has its own.
+        hook, checkpoint_guard_hook.CheckpointGuardHook(config)]
   hooks = [keep_contact_hook.KeepContactHook(
       config, contact_limit_secs, still_limit_secs),
            absent_workers.AbsentWorkersHook(task)]

@@ -10,6 +10,7 @@ from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin.checkpoints import refused_writes
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import last_exports
 
@@ -42,6 +43,9 @@ class EvaluatorRounds:
       checkpoint = latest_checkpoint()
       # TensorFlow asks again, and the chief may have saved in between.
       estimator.latest_checkpoint = lambda newest=checkpoint: newest
+      # The evaluation writes its metrics there.
+      refused_writes.wait_until_writable(estimator.eval_dir(), 'The evaluator',
+                                         model_dir=estimator.model_dir)
       try:
         result = once()
       except (ValueError, tf.errors.OpError) as error:

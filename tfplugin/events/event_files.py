@@ -120,12 +120,12 @@ def read_run(model_dir: PathLike) -> Reading:
 
 
 def last_events(path: PathLike) -> tuple[record.Event, ...]:
-  """Returns the events in the last 64 KB of a file; () if it is missing."""
+  """Returns the events in the last 64 KB of a file; () without access."""
   try:
-    size = os.path.getsize(path)
+    return read_file(
+        path, max(os.path.getsize(path) - _TAIL_BYTES, 0)).events
   except OSError:
     return ()
-  return read_file(path, max(size - _TAIL_BYTES, 0)).events
 
 
 def last_session(model_dir: PathLike) -> int:

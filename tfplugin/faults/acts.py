@@ -24,6 +24,7 @@ from typing import Optional
 from tfplugin.distribute import cluster_config
 from tfplugin.events import clock
 from tfplugin.events import event_files
+from tfplugin.faults import host_names
 from tfplugin.faults import language
 from tfplugin.faults import links
 
@@ -31,6 +32,9 @@ from tfplugin.faults import links
 _START_LIMIT_SECS = 600.0
 # A connection that a process opens during an outage is changed within this.
 _RENEW_SECS = 0.02
+_SIGNALS = {'kill': signal.SIGKILL, 'terminate': signal.SIGTERM,
+            'stop': signal.SIGSTOP, 'new_address': signal.SIGKILL,
+            'upgrade': signal.SIGTERM}
 
 
 class InjectedError(RuntimeError):
@@ -48,8 +52,9 @@ def send(fault: language.Fault, pid: int) -> None:
   if fault.kind == 'stop':
     # A stopped process cannot wake up by itself.
     _later(fault.secs, 'kill', '-CONT', str(pid))
-  os.kill(pid, {'kill': signal.SIGKILL, 'terminate': signal.SIGTERM,
-                'stop': signal.SIGSTOP}[fault.kind])
+  if fault.kind == 'new_address':
+    host_names.move(fault.task)
+  os.kill(pid, _SIGNALS[fault.kind])
 
 
 def move_clock(secs: float) -> None:

@@ -56,7 +56,7 @@ class FaultHook(tf1.train.SessionRunHook):
             if e.name == 'injecting'}
     self._waiting = [f for f in faults if self._is_mine(f) and
                      (run, str(f)) not in done]
-    self._slow_secs = 0.0
+    self._slow_secs = self._save_secs = 0.0
     # The duration of the last step with an exchange, and the start of one.
     self._exchange_secs = 0.0
     self._began: Optional[float] = None
@@ -120,7 +120,11 @@ class FaultHook(tf1.train.SessionRunHook):
 
   def _see(self, event: record.Event) -> None:
     """Injects the faults of a save while a checkpoint is written."""
-    if event.name != 'saving' or not self._are_waiting(language.SAVING):
+    if event.name != 'saving':
+      return
+    if event.kind == record.BEGIN:
+      time.sleep(self._save_secs)
+    if not self._are_waiting(language.SAVING):
       return
     if event.kind == record.END:
       self._has_saved.set()
@@ -155,6 +159,8 @@ class FaultHook(tf1.train.SessionRunHook):
   def _act(self, fault: language.Fault, session: Optional[tf1.Session]) -> None:
     if fault.kind == 'slow':
       self._slow_secs = fault.secs
+    elif fault.kind == 'slow_save':
+      self._save_secs = fault.secs
     elif fault.kind == 'nan':
       session.run(self._make_nan)
     elif fault.kind == 'raise':

@@ -7,8 +7,10 @@
     kind    = "kill" | "terminate" | "stop" | "cut" | "fill"
             | "raise" | "slow" | "nan" | "damage"
             | "partition" | "slow_link" | "lossy_link" | "clock" | "readonly"
+            | "slow_save" | "new_address" | "upgrade"
     task    = job ":" number
     amount  = ( "for" | "by" ) number "s" | "to" number "kB/s" | "of" number "%"
+            | "to" path
     phase   = "before the first step" | "at step" number | "at the end"
             | ( "while saving" | "while exchanging" ) [ "after step" number ]
 
@@ -21,8 +23,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shutil
 import uuid
+from collections.abc import Sequence
 from typing import Optional
+from typing import Union
 
 from tfplugin.events import process
 
@@ -36,6 +41,8 @@ PHASES = (START, STEP, SAVING, EXCHANGING, END)
 JOBS = ('chief', 'worker', 'ps', 'evaluator')
 # The jobs that train and count steps; the chief injects for the others.
 TRAINING_JOBS = ('chief', 'worker')
+# The first word of a command that runs a program of Python.
+_PYTHON = re.compile(r'python[\d.]*')
 # Each fault occurs once in a run, also if its task restarts.
 RUN_VARIABLE = 'TFPLUGIN_FAULTS_RUN'
 
@@ -44,25 +51,39 @@ RUN_VARIABLE = 'TFPLUGIN_FAULTS_RUN'
 class Amount:
   """An amount in a fault, such as "for 5 s".
 
-  `is_time`: it is the fault's `secs`, not its `strength`.
+  `field` is its attribute of a fault. An amount without a unit is a text.
   """
 
   word: str
   unit: str
   meaning: str
-  is_time: bool = True
+  field: str = 'secs'
   pattern: str = r'\d+(\.\d+)?'
+  example: Union[float, str] = 5
 
-  def format(self, number: float) -> str:
+  def format(self, value: Union[float, str]) -> str:
     """Returns the text of the amount."""
-    return f'{self.word} {number:g} {self.unit}'
+    return f'{self.word} {value:g} {self.unit}' if self.unit else (
+        f'{self.word} {value}')
+
+  def take(self, words: _Words) -> Union[float, str]:
+    """Returns the value of the amount that comes next."""
+    words.take(f'"{self.word}" and {self.meaning}, as '
+               f'"{self.format(self.example)}"', self.word)
+    if not self.unit:
+      return words.take(self.meaning, self.pattern)
+    value = float(words.take(f'a number of {self.meaning}', self.pattern))
+    words.take(f'"{self.unit}"', re.escape(self.unit))
+    return value
 
 
 _FOR = Amount('for', 's', 'seconds')
 _BY = Amount('by', 's', 'seconds')
 _BY_SIGNED = Amount('by', 's', 'seconds', pattern=r'-?\d+(\.\d+)?')
-_TO = Amount('to', 'kB/s', 'kilobytes per second', is_time=False)
-_OF = Amount('of', '%', 'percent', is_time=False)
+_TO = Amount('to', 'kB/s', 'kilobytes per second', 'strength')
+_OF = Amount('of', '%', 'percent', 'strength')
+_TO_PYTHON = Amount('to', '', 'the path of a Python', 'python', r'\S+',
+                    'new/bin/python')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +119,10 @@ KINDS = {
     'clock': Kind((START, STEP), amounts=(_BY_SIGNED,)),
     # Only the chief writes to the model_dir.
     'readonly': Kind(amounts=(_FOR,), jobs=('chief',)),
+    'slow_save': Kind((START, STEP, SAVING), amounts=(_BY,), jobs=('chief',)),
+    # The others connect to a parameter server by its name.
+    'new_address': Kind(is_signal=True, jobs=('ps',)),
+    'upgrade': Kind(amounts=(_TO_PYTHON,), is_signal=True, jobs=JOBS),
 }
 # They last for some seconds; the task that causes them ends them.
 OUTAGES = ('cut', 'fill', 'partition', 'slow_link', 'lossy_link')
@@ -115,6 +140,7 @@ class Fault:
       `EXCHANGING`: the step after which it may occur, or None.
     secs: Its duration in seconds, where the kind has one.
     strength: Its kB/s or percent, where the kind has them.
+    python: The path of a Python, where the kind has one.
   """
 
   kind: str
@@ -123,12 +149,12 @@ class Fault:
   step: Optional[int] = None
   secs: Optional[float] = None
   strength: Optional[float] = None
+  python: Optional[str] = None
 
   def __str__(self) -> str:
     parts = [self.kind, self.task]
     for amount in KINDS[self.kind].amounts:
-      parts.append(amount.format(
-          self.secs if amount.is_time else self.strength))
+      parts.append(amount.format(getattr(self, amount.field)))
     parts.append(self.phase)
     if self.step is not None:
       parts.append(f'{self.step}' if self.phase == STEP else
@@ -217,19 +243,13 @@ def _parse_fault(words: _Words) -> Fault:
   if task.partition(':')[0] not in rules.jobs:
     raise words.error(
         f'a task that can have {kind!r}: {" or ".join(rules.jobs)}', back=1)
-  numbers = {}
-  for amount in rules.amounts:
-    words.take(f'"{amount.word}" and {amount.meaning}, as '
-               f'"{amount.format(5)}"', amount.word)
-    numbers['secs' if amount.is_time else 'strength'] = float(
-        words.take(f'a number of {amount.meaning}', amount.pattern))
-    words.take(f'"{amount.unit}"', re.escape(amount.unit))
+  values = {amount.field: amount.take(words) for amount in rules.amounts}
   phase = words.take_phase(rules.phases)
   step = None
   if phase == STEP or phase in (SAVING, EXCHANGING) and words.has(AFTER):
     step = int(words.take('a number', r'\d+'))
   words.check_end()
-  return Fault(kind, task, phase, step, **numbers)
+  return Fault(kind, task, phase, step, **values)
 
 
 def _listed(names) -> str:
@@ -266,6 +286,28 @@ def check_tasks(faults: str, num_workers: int, num_ps: int,
       raise ValueError(
           f'A fault must be of a task of the run: {", ".join(tasks)}. '
           f'Received: "{fault}". Name one of these, or start more tasks.')
+
+
+def restart_command(command: Sequence[str], task: str,
+                    faults: str) -> list[str]:
+  """Returns the command with which a task of a run restarts.
+
+  It is `command`; with another Python if the task has a fault `upgrade`. Raises
+  ValueError if `command` runs no Python, or there is no such Python.
+  """
+  for fault in parse(faults) if faults.strip() else ():
+    if fault.kind != 'upgrade' or fault.task != task:
+      continue
+    if not _PYTHON.fullmatch(os.path.basename(command[0])):
+      raise ValueError(
+          'A fault `upgrade` must be of a task whose command begins with a '
+          f'Python. Received: {command[0]}, for {task}. Start the program by '
+          '`python program.py`.')
+    if shutil.which(fault.python) is None:
+      raise ValueError(f'"{fault}": no such program: {fault.python}. Give the '
+                       'path of another Python that has TensorFlow.')
+    return [fault.python, *command[1:]]
+  return list(command)
 
 
 def read_environment() -> tuple[tuple[Fault, ...], str]:

@@ -61,14 +61,23 @@ class Entry(NamedTuple):
     return self.state == _ESTABLISHED
 
   @property
+  def host(self) -> str:
+    """Its own address without the port, as people write it."""
+    return _as_text(self.local).rpartition(':')[0]
+
+  @property
   def other_address(self) -> str:
     """The address of the other end, as people write it."""
-    digits, _, port = self.remote.partition(':')
-    # Words of 32 bits in this machine's order of bytes.
-    numbers = b''.join(struct.pack('=I', int(digits[i:i + 8], 16))
-                       for i in range(0, len(digits), 8))
-    family = socket.AF_INET if len(numbers) == 4 else socket.AF_INET6
-    return f'{socket.inet_ntop(family, numbers)}:{int(port, 16)}'
+    return _as_text(self.remote)
+
+
+def _as_text(address: str) -> str:
+  digits, _, port = address.partition(':')
+  # Words of 32 bits in this machine's order of bytes.
+  numbers = b''.join(struct.pack('=I', int(digits[i:i + 8], 16))
+                     for i in range(0, len(digits), 8))
+  family = socket.AF_INET if len(numbers) == 4 else socket.AF_INET6
+  return f'{socket.inet_ntop(family, numbers)}:{int(port, 16)}'
 
 
 def entries() -> Iterator[Entry]:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import guarded_graphs
 from tfplugin.checkpoints import last_saves
+from tfplugin.checkpoints import refused_writes
 from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
@@ -27,8 +28,9 @@ _SAVE_SECS = 600
 class CheckpointGuardHook(tf1.train.SessionRunHook):
   """Makes starts and saves of a training session survive faults.
 
-  It acts in the chief and in a single process. In other tasks it does nothing.
-  `tfplugin.estimator.train_and_evaluate` adds it.
+  It acts in the chief and in a single process. In a worker without parameter
+  servers, which saves too, it only makes saves wait for the disk. In other
+  tasks it does nothing. `tfplugin.estimator.train_and_evaluate` adds it.
 
   * Before the session is made, the newest checkpoint is read. If it is damaged,
     holds a NaN or an infinity, or has no file `checkpoint`, an older one is
@@ -37,7 +39,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   * A state with a NaN or an infinity is not saved. An error names the variables
     and the step. A training whose last state is not finite ends with an error.
   * A save that finds a full disk is tried again, up to a limit. So is one that
-    finds the directory of the newest checkpoint read-only.
+    finds a directory read-only that holds files. Each session begins when files
+    can be written.
   * A chief that restarts beside live parameter servers restores nothing over
     their newer state, and saves that state at once.
   * Under elastic averaging a parameter server that restarts continues from the
@@ -64,7 +67,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self, config: tf.estimator.RunConfig,
-               space_limit_secs: float = 300.0,
+               space_limit_secs: float = refused_writes.LIMIT_SECS,
                listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
                others: Optional[last_steps.LastSteps] = None):
     """Prepares the guard.
@@ -105,6 +108,11 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   def begin(self) -> None:
     """Chooses the checkpoint, and guards the graph; see the class."""
     if not self._task.is_chief:
+      if self._task.trains and not self._task.num_ps:
+        refused_writes.wait_until_writable(self._model_dir, self._task.name,
+                                           self._space_limit_secs)
+        guarded_graphs.put(refused_writes.PatientSaves(
+            self._task.name, self._space_limit_secs))
       return
     if not self._has_chosen:
       self.choose_checkpoint()

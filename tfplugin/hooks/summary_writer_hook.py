@@ -9,6 +9,8 @@ import numbers
 
 import tensorflow as tf
 
+from tfplugin.hooks import tensorboard_files
+
 tf1 = tf.compat.v1
 
 
@@ -46,9 +48,8 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
       raise ValueError('`every_n_steps` must be at least 1. '
                        f'Received: {every_n_steps!r}')
     self._optimizer = optimizer
-    self._output_dir = output_dir
     self._timer = tf1.train.SecondOrStepTimer(every_steps=every_n_steps)
-    self._writer = None
+    self._file = tensorboard_files.CurveFile(output_dir)
     self._fetches = {}
     self._unwritten = None
 
@@ -58,7 +59,6 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
 
   def begin(self):
     """See base class."""
-    self._writer = tf1.summary.FileWriterCache.get(self._output_dir)
     step = tf1.train.get_global_step()
     if step is None:
       raise RuntimeError(f'{type(self).__name__} needs a global step: call '
@@ -83,13 +83,13 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
     """See base class."""
     del session
     self._write()
-    self._writer.flush()
+    self._file.flush()
 
   def _write(self) -> None:
     if self._unwritten is None:
       return
     step, scalars = self._unwritten
-    self._writer.add_summary(tf1.Summary(value=[
+    self._file.write([tf1.Summary(value=[
         tf1.Summary.Value(tag=tag, simple_value=float(value))
-        for tag, value in scalars.items()]), step)
+        for tag, value in scalars.items()])], step)
     self._unwritten = None

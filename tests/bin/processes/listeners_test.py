@@ -3,14 +3,18 @@
 """Tests that servers of a run are reached at their own address alone."""
 
 import os
+import select
 import socket
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
 from tfplugin.bin.processes import listeners
+
+_LIMIT = 60
 
 # Listens on every network, as TensorFlow's servers do, and greets who comes.
 _SERVER = textwrap.dedent('''
@@ -54,6 +58,26 @@ def test_a_server_is_reached_at_its_own_address_alone(server, filters_allowed):
     assert not _greets('127.0.0.2', port)
     assert not _greets('::1', port)
   assert said == []
+
+
+def test_a_connection_of_before_to_another_address_is_ended(filters_allowed):
+  code = _SERVER.partition('while')[0] + 'a = [listener.accept() for _ in "12"]'
+  process = subprocess.Popen(
+      [sys.executable, '-c', f'{code}; import time; time.sleep(99)'],
+      stdout=subprocess.PIPE)
+  port = int(process.stdout.readline())
+  fence = listeners.Fence(pytest.fail)
+  with socket.create_connection(('127.0.0.1', port)) as own, \
+      socket.create_connection(('127.0.0.2', port)) as other:
+    deadline = time.monotonic() + _LIMIT
+    while not select.select([other], [], [], 0)[0]:
+      fence.look([f'127.0.0.1:{port}'], lambda: [process.pid])
+      assert time.monotonic() < deadline
+      time.sleep(0.01)
+    assert other.recv(1) == b''
+    assert not select.select([own], [], [], 0)[0]
+  process.kill()
+  process.communicate()
 
 
 def test_other_processes_and_other_ports_are_left_alone(server):

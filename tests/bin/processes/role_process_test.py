@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role_process
@@ -44,6 +45,22 @@ def test_it_starts_again_and_tells_of_its_last_process(tmp_path):
   assert role.describe_failure().endswith('log:\nsecond')
   assert role.log_path.read_text() == 'first\nsecond\n'
   assert role.last_write() == role.log_path.stat().st_mtime
+
+
+def test_a_restart_waits_until_its_log_can_be_opened(tmp_path):
+  logs = tmp_path / 'logs'
+  logs.mkdir()
+  role = role_process.Role(_TASK, [sys.executable, '-c', 'print(1)'],
+                           os.environ, logs / 'log')
+  assert role.wait(_LIMIT)
+  logs.rename(tmp_path / 'away')
+  assert not role.restart() and not role.restart()
+  assert role.is_running and role.restart_at > time.monotonic()
+  assert 'log cannot be written: No such file' in role.describe_absence()
+  assert len(role.reasons) == 1 and not role.num_restarts
+  (tmp_path / 'away').rename(logs)
+  assert role.restart() and role.wait(_LIMIT)
+  assert role.log_path.read_text() == '1\n1\n'
 
 
 def test_a_log_that_is_gone_is_no_error(tmp_path):

@@ -71,7 +71,8 @@ checks are the same as for a cluster of one version:
 | trained | versions |
 | --- | --- |
 {clusters}
-More than two versions at once were not tried.
+More than two versions at once were not tried. A run can also change its version
+while it trains: [reliability](reliability.md#another-version-of-tensorflow).
 """
 _CHANGES = (
     ('2.16', '`tf.estimator` is gone',

@@ -196,6 +196,7 @@ def make_starts(tasks: Sequence[cluster_config.Task], command: Sequence[str],
       raise ValueError('`command` must name a program for each task, where '
                        'none follows the flags. Received: none for '
                        f'{start.task.name}. Give one to `all`, or to its job.')
+    language.restart_command(start.command, start.task.name, faults)
   return starts
 
 

@@ -7,11 +7,13 @@ TF_CONFIG gives them, and have no authentication. Each server gets a filter of
 the kernel (`man 7 socket`, SO_ATTACH_FILTER) that drops every packet to another
 address. The server then behaves as if it were bound to its address alone. This
 needs no privilege and no change of the program. The filter is attached from
-outside, a moment after the server began to listen.
+outside, a moment after the server began to listen. A connection of that moment
+to another address is ended.
 """
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 from collections.abc import Callable
@@ -28,6 +30,8 @@ class Fence:
     """Starts without a restricted server; `say` shows a line."""
     self._say = say
     self._restricted: set[str] = set()
+    # The address of the server at a port.
+    self._addresses: dict[int, str] = {}
     self._has_failed = False
 
   def look(self, addresses: Iterable[str],
@@ -41,16 +45,26 @@ class Fence:
       return
     hosts = {int(port): host for host, _, port in (
         address.rpartition(':') for address in addresses)}
-    found = {entry.inode: hosts[entry.port]
-             for entry in socket_filters.entries()
+    entries = list(socket_filters.entries())
+    ports = {entry.inode: entry.port for entry in entries
              if entry.listens and entry.port in hosts and
              entry.inode not in self._restricted}
+    # A new server may have another address than the one before.
+    for port in ports.values():
+      self._addresses.pop(port, None)
+    strangers = {entry.inode for entry in entries if entry.is_connected and
+                 entry.host != self._addresses.get(entry.port, entry.host)}
     try:
-      for inode, pid, number in _owners(found, processes):
-        with socket_filters.opened(pid, number) as listener:
-          socket_filters.attach(
-              listener, only_to(socket.gethostbyname(found[inode])))
+      for inode, pid, number in _owners({*ports, *strangers}, processes):
+        with socket_filters.opened(pid, number) as found:
+          if inode in strangers:
+            with contextlib.suppress(OSError):  # It has ended meanwhile.
+              found.shutdown(socket.SHUT_RDWR)
+            continue
+          address = socket.gethostbyname(hosts[ports[inode]])
+          socket_filters.attach(found, only_to(address))
         self._restricted.add(inode)
+        self._addresses[ports[inode]] = address
     except (FileNotFoundError, ProcessLookupError):
       pass  # The process has ended.
     except (OSError, AttributeError) as e:

@@ -187,8 +187,8 @@ class LocalCluster:
       self._handle_end(role)
     for role in self.roles:
       if role.restart_at is not None and role.restart_at <= time.monotonic():
-        role.restart(self._spare)
-        self._tell_guard('watch', role)
+        if role.restart(self._spare):
+          self._tell_guard('watch', role)
     if self._policy.has_spare:
       self._keep_spare()
 

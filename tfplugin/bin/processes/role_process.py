@@ -21,6 +21,8 @@ from tfplugin.bin.processes import spare as spare_lib
 from tfplugin.distribute import cluster_config
 
 _POLL_SECS = 0.05
+# Between attempts to open the log of a process that restarts.
+_RETRY_SECS = 1.0
 
 
 @contextlib.contextmanager
@@ -96,11 +98,24 @@ class Role:
     """The seconds since the start of the current or last process."""
     return time.monotonic() - self._started_at
 
-  def restart(self, spare: Optional[spare_lib.Spare] = None) -> None:
-    """Starts the process again, by a spare if it fits."""
+  def restart(self, spare: Optional[spare_lib.Spare] = None) -> bool:
+    """Starts the process again, by a spare if it fits; returns whether.
+
+    If the log cannot be opened, as on a full or read-only disk, the restart is
+    due again a moment later.
+    """
+    try:
+      open(self.log_path, 'a').close()
+    except OSError as e:
+      reason = f'its log {self.log_path} cannot be written: {e.strerror}'
+      if self.reasons[-1:] != [reason]:
+        self.reasons.append(reason)
+      self.restart_at = time.monotonic() + _RETRY_SECS
+      return False
     self.num_restarts += 1
     self.num_in_a_row += 1
     self._start(spare)
+    return True
 
   def poll(self) -> Optional[int]:
     """Returns the exit status, or None while the process runs.

@@ -25,7 +25,9 @@ from tfplugin.bin.processes import task_states
 from tfplugin.bin.processes import watches
 from tfplugin.distribute import cluster_config
 from tfplugin.events import event_log
+from tfplugin.events import process
 from tfplugin.events import record
+from tfplugin.faults import language
 from tfplugin.hooks.endings import task_records
 
 _REPORT_AFTER_SECS = 5.0
@@ -147,11 +149,17 @@ class SupervisedRun:
   def start(self, task: cluster_config.Task, command: Sequence[str],
             environment: Mapping[str, str],
             cpus: Optional[Sequence[int]] = None) -> role_process.Role:
-    """Starts a task; see `LocalCluster.start`."""
+    """Starts a task; see `LocalCluster.start`.
+
+    A fault `upgrade` of the task changes the Python of its restarts.
+    """
     session = self._settings.session
     if session is not None:
       environment = {**environment, event_log.SESSION_VARIABLE: str(session)}
-    return self.cluster.start(task, command, self._addresses, environment, cpus)
+    role = self.cluster.start(task, command, self._addresses, environment, cpus)
+    role.command = language.restart_command(
+        command, task.name, environment.get(process.FAULTS_VARIABLE, ''))
+    return role
 
   def rounds(self) -> Iterator[set[str]]:
     """Yields as `LocalCluster.rounds` does; raises the same errors.

@@ -135,8 +135,9 @@ def _send_together(lookups: Sequence[_Lookup]) -> None:
         [flat[each.ids.ref()] for each in lookups], first.ids.device, server)
     with placement.only_on(server), tf.control_dependencies(
         first.op.control_inputs):
-      sent = tf.concat([tf.reshape(_tf_internals.look_up_again(each.op, ids), [-1])
-                        for each, (ids, _) in zip(lookups, arrived)], 0)
+      found = [_tf_internals.look_up_again(each.op, ids)
+               for each, (ids, _) in zip(lookups, arrived)]
+      sent = tf.concat([tf.reshape(rows, [-1]) for rows in found], 0)
     with placement.only_on(worker):
       shapes = [tf.concat([tf.shape(each.ids), each.row_shape], 0)
                 for each in lookups]
