@@ -29,16 +29,16 @@ _SIZES = {'10M': [10_000_000], '220': [1000] * 200 + [100_000] * 20}
 # Collectives of TensorFlow: bytes of a pack, parts of a collective, whether
 # packs wait for each other, and the type that is sent.
 _WAYS = {
-    '10M one': (0, -1, False, 'float32'),
-    '10M parts': (0, 16, False, 'float32'),
-    '10M half': (0, -1, False, 'float16'),
-    '10M half, parts': (0, 16, False, 'float16'),
-    '220 in turn': (2 << 20, -1, True, 'float32'),
-    '220 at once': (2 << 20, -1, False, 'float32'),
-    '220 as one': (1 << 30, -1, False, 'float32'),
-    '220 half': (2 << 20, -1, False, 'float16'),
+    '10M floats': (0, -1, False, 'float32'),
+    '10M floats, 16 parts': (0, 16, False, 'float32'),
+    '10M floats, float16': (0, -1, False, 'float16'),
+    '10M floats, float16, 16 parts': (0, 16, False, 'float16'),
+    '220 tensors, packs in turn': (2 << 20, -1, True, 'float32'),
+    '220 tensors, packs at once': (2 << 20, -1, False, 'float32'),
+    '220 tensors, one pack': (1 << 30, -1, False, 'float32'),
+    '220 tensors, packs at once, float16': (2 << 20, -1, False, 'float16'),
 }
-_HOROVOD = ('10M Horovod', '220 Horovod')
+_HOROVOD = ('10M floats, Horovod', '220 tensors, Horovod')
 _STEPS, _TIME_LIMIT_SECS = 12, 180
 
 
@@ -142,7 +142,9 @@ def _run(way: str) -> list[float]:
 def _lines(results: page_part.Results) -> Iterator[str]:
   yield ('Milliseconds of a sum over two processes of one machine, and of the '
          'processor time of one process: the median of the rounds, with the '
-         'least and the largest. `python -m benchmarks.network.collectives` on '
+         'least and the largest. A pack has up to 2 MiB. Packs are summed one '
+         'after the other ("in turn"), or at the same time. '
+         '`python -m benchmarks.network.collectives` on '
          f'{machine.sentence(results["about"])}')
   yield from page_part.table('sum', ['ms', 'processor ms of each process'], [
       (name, [page_part.with_spread(each) for each in zip(*every)])

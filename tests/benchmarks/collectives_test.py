@@ -12,12 +12,12 @@ from benchmarks.network import collectives
 _ABOUT = dict(machine='A machine', cores=2, kernel='6.0', load_before=0.0,
               python='3.11.0', tensorflow='2.15.1', commit='abc')
 _BY_HAND = {'about': _ABOUT, 'ways': {
-    '10M one': [[80.0, 60.0], [90.0, 70.0], [70.0, 90.0]]}}
+    '10M floats': [[80.0, 60.0], [90.0, 70.0], [70.0, 90.0]]}}
 
 
 def test_a_table_by_hand():
   text = collectives.PART.section(_BY_HAND)
-  assert '| 10M one | 80 (70 to 90) | 70 (60 to 90) |' in text
+  assert '| 10M floats | 80 (70 to 90) | 70 (60 to 90) |' in text
 
 
 def test_the_page_has_what_the_results_say():
