@@ -32,7 +32,6 @@ from benchmarks import clipping_benchmark
 from benchmarks import machine
 from benchmarks import page_part
 from benchmarks import roles
-from examples import wide_and_deep
 from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin import estimator
@@ -56,6 +55,7 @@ def _squares(number, side):
 
 def _recommender():
   """Returns the loss of the example, on one batch of it."""
+  from examples import wide_and_deep  # Its import defines flags.
   features, labels = wide_and_deep.load_rows()
   features, labels = wide_and_deep.sparse_context(
       {name: tf.constant(values[:_ROWS]) for name, values in features.items()},

@@ -64,8 +64,9 @@ def pack(operations: Sequence[tf.Operation]) -> None:
         each.ids.device), packing.task_of(user.device))
             for user in each.users}
     if len(ways) == 1:
-      key = (*ways, each.ids.dtype, each.rows.dtype, depths[each.op],
-             frozenset(each.op.control_inputs), _sources_of(each.ids))
+      key = (*ways, each.ids.dtype, each.rows.dtype,
+             depths[each.op], frozenset(each.op.control_inputs),
+             _sources_of(each.ids))
       packs.setdefault(key, []).append(each)
   for each in packs.values():
     if len(each) > 1:
@@ -135,16 +136,21 @@ def _send_together(lookups: Sequence[_Lookup]) -> None:
         [flat[each.ids.ref()] for each in lookups], first.ids.device, server)
     with placement.only_on(server), tf.control_dependencies(
         first.op.control_inputs):
-      found = [_tf_internals.look_up_again(each.op, ids)
+      found = [tf.reshape(
+          _tf_internals.look_up_again(each.op, ids),
+          [-1, each.row_shape.num_elements()])
                for each, (ids, _) in zip(lookups, arrived)]
-      sent = tf.concat([tf.reshape(rows, [-1]) for rows in found], 0)
     with placement.only_on(worker):
-      shapes = [tf.concat([tf.shape(each.ids), each.row_shape], 0)
-                for each in lookups]
-      parts = tf.split(sent, tf.stack([
-          tf.reduce_prod(shape) for shape in shapes]), num=len(lookups))
-      for each, part, shape in zip(lookups, parts, shapes):
-        _use(tf.ensure_shape(tf.reshape(part, shape), each.rows.shape), each)
+      counts = [tf.size(each.ids) for each in lookups]
+    parts = packing.rows_sent_together(
+        found, counts, [packing.rows_bytes(
+            each.ids.shape.num_elements(), each.row_shape, each.rows.dtype)
+                        for each in lookups], server, worker)
+    with placement.only_on(worker):
+      for each, part in zip(lookups, parts):
+        rows = tf.reshape(part, tf.concat([
+            tf.shape(each.ids), each.row_shape], 0))
+        _use(tf.ensure_shape(rows, each.rows.shape), each)
 
 
 def _use(rows: tf.Tensor, lookup: _Lookup) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -33,10 +34,12 @@ tf1 = tf.compat.v1
 # docs/exchange.md has the figures.
 MAX_BYTES = 1 << 15
 
-# Of `tf.IndexedSlices` whose number of rows is not known before.
-MAX_ROW_BYTES = 1 << 10
 # A message of more bytes delays the step's first ops for its last ones.
 MAX_MESSAGE_BYTES = 1 << 22
+# The same of rows, that is of lookups and `tf.IndexedSlices`, whose number is
+# often unknown: then it counts as `_NUM_ROWS`.
+MAX_ROWS_BYTES = 1 << 18
+_NUM_ROWS = 1 << 10
 _TYPES = frozenset((
     tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64,
     tf.complex128, tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8))
@@ -116,17 +119,25 @@ def send_gradients(grads_and_vars: types.GradsAndVars,
 
 
 def packed(values: Sequence[tf.Tensor], source: str,
-            destination: str) -> list[tf.Tensor]:
+           destination: str) -> list[tf.Tensor]:
   """Returns `values` at the destination, after as few messages as allowed."""
-  parts, message, num_bytes = [], [], 0
+  return [part for message in in_messages(values, _num_bytes, MAX_MESSAGE_BYTES)
+          for part in _sent_together(message, source, destination)]
+
+
+def in_messages(values: Sequence[Any], num_bytes: Callable[[Any], int],
+                limit: int) -> Iterator[list[Any]]:
+  """Yields the values of each message, of at most `limit` bytes, in order."""
+  message, total = [], 0
   for value in values:
-    size = _num_bytes(value)
-    if message and num_bytes + size > MAX_MESSAGE_BYTES:
-      parts += _sent_together(message, source, destination)
-      message, num_bytes = [], 0
+    size = num_bytes(value)
+    if message and total + size > limit:
+      yield message
+      message, total = [], 0
     message.append(value)
-    num_bytes += size
-  return parts + _sent_together(message, source, destination)
+    total += size
+  if message:
+    yield message
 
 
 def _sent_together(values, source, destination):
@@ -142,7 +153,7 @@ def _sent_together(values, source, destination):
 def _slices_carried(values: Sequence[Any], ways: Sequence[Way]) -> list[Any]:
   """Returns `values`, of which `tf.IndexedSlices` are at their destinations.
 
-  Slices with the same way and types share two messages: indices and values.
+  Slices with the same way and types share messages: indices, and values.
   """
   return _in_packs(values, ways, _slices_sent_together, lambda value: (
       _are_packable_slices(value) and (value.dtype, value.indices.dtype)))
@@ -168,22 +179,46 @@ def indices_sent_together(
   return [arrived[each.ref()] for each in indices]
 
 
+def rows_sent_together(
+    rows: Sequence[tf.Tensor], counts: Sequence[tf.Tensor],
+    sizes: Sequence[int], source: str, destination: str) -> list[tf.Tensor]:
+  """Returns matrices at the destination, which has their numbers of rows.
+
+  Those of one width share messages, since TensorFlow splits them without a copy
+  if their rows are aligned. `sizes` are bytes.
+  """
+  result, by_width = list(rows), {}
+  for index, each in enumerate(rows):
+    by_width.setdefault(each.shape.as_list()[1], []).append(index)
+  for group in by_width.values():
+    for message in in_messages(group, sizes.__getitem__, MAX_ROWS_BYTES):
+      with placement.only_on(source):
+        sent = tf.concat([rows[index] for index in message], 0)
+      with placement.only_on(destination):
+        parts = tf.split(sent, tf.stack([counts[index] for index in message]),
+                         num=len(message))
+      for index, part in zip(message, parts):
+        result[index] = part
+  return result
+
+
 def _slices_sent_together(slices: Sequence[tf.IndexedSlices], source: str,
                           destination: str) -> list[tf.IndexedSlices]:
   """Returns `slices` at the destination; tables may share their indices."""
   arrived = indices_sent_together(
       [each.indices for each in slices], source, destination)
   with placement.only_on(source):
-    sent = tf.concat([tf.reshape(each.values, [-1]) for each in slices], 0)
-  with placement.only_on(that_packs(destination, slices[0].indices.dtype)):
-    sizes = tf.stack([number * _row_size(each)
-                      for each, (_, number) in zip(slices, arrived)])
+    rows = [tf.reshape(each.values, [-1, each.values.shape[
+        1:].num_elements()]) for each in slices]
+  rows = rows_sent_together(
+      rows, [number for _, number in arrived],
+      [rows_bytes(each.values.shape.as_list()[0], each.values.shape[1:],
+                  each.dtype) for each in slices], source, destination)
   with placement.only_on(destination):
-    parts = tf.split(sent, sizes, num=len(slices))
     return [tf.IndexedSlices(
         tf.reshape(part, [-1, *each.values.shape.as_list()[1:]]),
         indices, each.dense_shape)
-            for part, each, (indices, _) in zip(parts, slices, arrived)]
+            for part, each, (indices, _) in zip(rows, slices, arrived)]
 
 
 def _are_packable_slices(value: Any) -> bool:
@@ -204,14 +239,17 @@ def are_small_rows(number: Optional[int], shape: tf.TensorShape,
   if dtype not in _TYPES or not shape.is_fully_defined() or (
       not shape.num_elements()):
     return False
-  num_bytes = shape.num_elements() * dtype.size
+  num_bytes = rows_bytes(number, shape, dtype)
   if number is None:
-    return num_bytes <= min(MAX_BYTES, MAX_ROW_BYTES)
-  return num_bytes * number <= MAX_BYTES
+    return num_bytes <= MAX_ROWS_BYTES // 2 and MAX_BYTES > 0
+  return num_bytes <= MAX_BYTES
 
 
-def _row_size(slices: tf.IndexedSlices) -> int:
-  return slices.values.shape[1:].num_elements()
+def rows_bytes(number: Optional[int], shape: tf.TensorShape,
+               dtype: tf.DType) -> int:
+  """Returns how many bytes rows of a shape have, or count as having."""
+  return (_NUM_ROWS if number is None else number) * (
+      shape.num_elements() * dtype.size)
 
 
 @functools.cache
