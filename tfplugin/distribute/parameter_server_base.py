@@ -19,13 +19,9 @@ from tfplugin.distribute import refusal_mixins
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
-from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
-
-# For `shards/cross_shard_extended.py`.
-refuse_keras_update = keras_refusals.refuse_keras_update
 
 
 class ParameterServerExtended(packed_steps.PackedSteps,

@@ -20,6 +20,7 @@ from tfplugin.events import event_log
 from tfplugin.events import record
 from tfplugin.faults import acts
 from tfplugin.faults import language
+from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
 
@@ -179,7 +180,7 @@ class FaultHook(tf1.train.SessionRunHook):
 def _next_step_exchanges() -> Optional[tf.Tensor]:
   """Returns whether the next step exchanges; None where every step does."""
   counts = per_graph.of(tf1.get_default_graph()).counts
-  due = [tf.equal((v.read_value() + 1) % counts[v.op.name].every, 0)
+  due = [elastic.is_exchange_due(v.read_value(), counts[v.op.name].every)
          for v in [*tf1.local_variables(), *tf1.global_variables()]
          if v.op.name in counts and
          counts[v.op.name].name == per_graph.EXCHANGES]

@@ -16,7 +16,6 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
@@ -25,6 +24,7 @@ from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
+from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
@@ -116,7 +116,7 @@ class GroupReduction(met_updates.MetUpdates):
   def _update(self, var, fn, args, kwargs, group):
     groups = self._container_strategy().group_assignment
     if groups is not None and len(groups) > 1:
-      parameter_server_base.refuse_keras_update(
+      keras_refusals.refuse_keras_update(
           fn, 'a Keras optimizer sums over all shards, not over the groups of '
           '`group_assignment`', ', or leave out the groups')
     return super()._update(var, fn, args, kwargs, group)
