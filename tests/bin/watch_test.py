@@ -145,9 +145,31 @@ def test_what_a_wrapper_tells(tmp_path, details, told):
   assert row[3] == told
 
 
-def test_a_directory_without_a_run_is_refused(tmp_path):
-  with pytest.raises(ValueError, match='RUN_DIR: no '):
-    watch.Watch(str(tmp_path))
+@pytest.mark.parametrize('once, name', [(True, '.'), (False, 'none')])
+def test_a_directory_without_a_run_is_refused(tmp_path, once, name):
+  with flagsaver.flagsaver(once=once):
+    with pytest.raises(ValueError, match='RUN_DIR: no '):
+      watch.main(['program', str(tmp_path / name)])
+
+
+def test_a_run_that_has_just_started_is_waited_for(
+    tmp_path, capsys, monkeypatch):
+  monkeypatch.setattr(watch.time, 'sleep',
+                      lambda secs: hand_written.write_chaos_run(tmp_path))
+  watch.main(['program', str(tmp_path)])
+  said, headings, *_ = capsys.readouterr().out.splitlines()
+  assert said.startswith('RUN_DIR: no events in ')
+  assert said.endswith('Waits for the first event; Ctrl-C ends the program.')
+  assert headings.startswith('task ')
+
+
+def test_ctrl_c_says_that_the_run_goes_on(tmp_path, monkeypatch):
+  def interrupt(unused_secs):
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(watch.time, 'sleep', interrupt)
+  with pytest.raises(KeyboardInterrupt, match='ended, not the run'):
+    watch.main(['program', str(tmp_path)])
 
 
 def test_a_worker_that_joined_and_died_does_not_keep_it_waiting(tmp_path):

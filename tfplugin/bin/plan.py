@@ -43,8 +43,9 @@ _COMMANDS = command_line.CommandLine((
                            'times the number of parameters in millions.'),
         flags.DEFINE_float('step_ms', None, 'The time of a step without any '
                            'exchange, in milliseconds.'),
-        flags.DEFINE_integer('workers', None, 'The number of workers, the '
-                             'chief included.'),
+        flags.DEFINE_integer('workers', None, 'Processes that train, the chief '
+                             'included: one more than the --workers of '
+                             'tfplugin-launch and tfplugin-train.'),
         flags.DEFINE_integer('ps', None, 'Parameter servers, each on a link of '
                              'its own. Default: 1.'),
         flags.DEFINE_list('periods', '1,10,32,100', 'Communication periods of '
@@ -122,7 +123,7 @@ def _check(values: dict) -> None:
     raise ValueError(
         f'{", ".join(missing)} {"is" if len(missing) == 1 else "are"} '
         'required, e.g. --model_mb=7.45 --step_ms=4.1 --link_mbit=1000 '
-        '--workers=2.')
+        '--workers=2 (a chief and a worker).')
   for name, value in values.items():
     least_is_0 = flags.FLAGS[name].default == 0.0
     if isinstance(value, (int, float)) and not (

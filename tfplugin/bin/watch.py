@@ -6,8 +6,9 @@
 
 RUN_DIR is the model_dir of the run; its processes may be on other machines that
 share the directory. A terminal gets a bar and a table that change; a file or a
-pipe gets lines every 10 s. It ends when every training task has done its work
-or was stopped, or by Ctrl-C.
+pipe gets lines every 10 s. It waits for the first event of a run that has just
+started. It ends when every training task has done its work or was stopped, or
+by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -49,12 +50,10 @@ class Watch:
   """Reader of a run's events, wherever its processes are."""
 
   def __init__(self, run_dir: str):
-    """Finds the tasks in `run_dir`; raises `ValueError` if there are none."""
+    """Finds the tasks in `run_dir`; a run that starts has none yet."""
     self._run_dir = run_dir
     self._followed = task_states.TaskStates(run_dir, from_start=True)
     self.update()
-    if not self.states:
-      raise event_files.no_events(run_dir)
 
   def update(self) -> None:
     """Reads new events, and finds new tasks."""
@@ -93,6 +92,22 @@ def is_over(states: Mapping[str, task_states.State]) -> bool:
              state.last is not None and state.last.name in ('ended', 'stopped')
              for task, state in states.items()
              if task.partition(':')[0] not in _SERVING)
+
+
+def wait_for_events(run_dir: str, watch: Watch, say: Callable[[str], None],
+                    once: bool) -> None:
+  """Waits for the first event of a run, and says so.
+
+  Raises `ValueError` for a missing directory, and with `once` for no events.
+  """
+  error = event_files.no_events(run_dir)
+  if not watch.states:
+    if once or not pathlib.Path(run_dir).is_dir():
+      raise error
+    say(f'{error} Waits for the first event; Ctrl-C ends the program.')
+  while not watch.states:
+    time.sleep(_LIVE_EVERY_SECS)
+    watch.update()
 
 
 def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
@@ -138,18 +153,27 @@ def _figures(state: task_states.State) -> str:
 
 
 def main(argv: list[str]) -> None:
-  """Watches the run that the argument names."""
+  """Watches the run that the argument names. Ctrl-C does not end the run."""
   if len(argv) != 2:
     raise app.UsageError('Takes one path, RUN_DIR: the model_dir of a run. '
                          f'Received: {" ".join(argv[1:]) or "none"}')
-  values = _COMMANDS.values()
-  watch = Watch(argv[1])
+  try:
+    _show(argv[1], **_COMMANDS.values())
+  except KeyboardInterrupt:
+    raise KeyboardInterrupt('tfplugin-watch ended, not the run') from None
+
+
+def _show(run_dir: str, once: bool, live: bool) -> None:
+  """Shows the run in lines, or on a terminal with a bar and a table."""
+  def say(line):
+    print(line, file=sys.stdout, flush=True)
+  watch = Watch(run_dir)
+  wait_for_events(run_dir, watch, say, once)
   terminal = live_display.find_terminal()
-  if values['live'] and not values['once'] and terminal is not None:
+  if live and not once and terminal is not None:
     follow_live(watch, terminal)
-    return
-  follow(watch, lambda line: print(line, file=sys.stdout, flush=True),
-         values['once'])
+  else:
+    follow(watch, say, once)
 
 
 def run() -> None:
