@@ -28,7 +28,7 @@ def test_trains_and_tells_the_accuracy(tmp_path):
   accuracy, files = done.stdout.splitlines()
   assert accuracy.startswith('accuracy on the held-out rows: 0.')
   assert accuracy.endswith('after 20 steps')
-  assert files == f'checkpoint and events: {tmp_path}'
+  assert files == f'checkpoint and TensorBoard summaries: {tmp_path}'
   assert (tmp_path / 'model.ckpt-20.index').is_file()
 
 

@@ -37,7 +37,7 @@ _COMMANDS = command_line.CommandLine((
     ), is_common=True),
     command_line.Group('Where it runs', (
         flags.DEFINE_string('model_dir', None, 'The directory for checkpoints '
-                            'and events. Default: a new one under runs/.'),
+                            'and summaries. Default: a new one under runs/.'),
         flags.DEFINE_bool('use_tpu', False, 'Whether there is a TPU.'),
         flags.DEFINE_string('master', '', 'The gRPC address of the TPU.'),
         flags.DEFINE_integer('iterations_per_loop', 100, 'Steps of a TPU '
@@ -61,7 +61,8 @@ def main(argv: list[str]) -> None:
   accuracy, step = metrics['accuracy'], metrics['global_step']
   for line in (f'accuracy on the held-out rows: {accuracy:.4f} after {step} '
                'steps',
-               f'checkpoint and events: {values["model_dir"]}'):
+               'checkpoint and TensorBoard summaries: '
+               f'{values["model_dir"]}'):
     print(line, file=sys.stdout)
 
 
