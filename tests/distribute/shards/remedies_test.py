@@ -131,11 +131,12 @@ _LOSSES = {
 def _model_fn(write=None, loss=_loss):
   def model_fn(features, labels, mode):
     value = loss(features, labels)
-    train_op = tf1.train.GradientDescentOptimizer(0.1).minimize(
-        value, tf1.train.get_global_step())
-    if write is not None:
-      written = write(features)
-      train_op = tf.group(train_op, tf.nest.flatten(written))
+    writes = [] if write is None else [
+        tf.group(tf.nest.flatten(write(features)))]
+    # A write may read the step, which the update advances.
+    with tf.control_dependencies(writes):
+      train_op = tf1.train.GradientDescentOptimizer(0.1).minimize(
+          value, tf1.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=value, train_op=train_op)
   return model_fn
 
