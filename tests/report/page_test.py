@@ -117,6 +117,9 @@ def test_a_run_that_was_resumed_shows_all_its_sessions(tmp_path):
             event(start + 11, 'chief:0', *(
                 ('stopped',) if session == 1 else ('ended',)), pid=session,
                   step=last, saved_step=last))))
+  for name, wrapper in (('train_options-1.json', 'elastic_average'),
+                        ('train_options.json', 'drop_stale')):
+    (tmp_path / name).write_text(json.dumps({'wrapper': wrapper}))
   report = _report(tmp_path)
   assert [(s['number'], s['first_step'], s['last_step'], s['outcome'])
           for s in report['outcome']['sessions']] == [
@@ -131,7 +134,8 @@ def test_a_run_that_was_resumed_shows_all_its_sessions(tmp_path):
           for s in report['outcome']['sessions']] == [0, 1000]
   assert report['speed']['num_steps'] == 250
   text = page.render(report)
-  for cell in ('1 to 100', '101 to 250', 'finished at step 250'):
+  for cell in ('elastic_average', 'drop_stale', '1 to 100', '101 to 250',
+               'finished at step 250'):
     assert f'<td>{cell}</td>' in text
 
 

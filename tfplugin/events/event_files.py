@@ -139,6 +139,13 @@ def read_options(model_dir: PathLike) -> dict[str, Any]:
   return read_object(pathlib.Path(model_dir, OPTIONS_NAME))
 
 
+def earlier_options(model_dir: PathLike) -> dict[int, dict[str, Any]]:
+  """Returns other settings of earlier sessions, by the last session of each."""
+  stem, suffix = OPTIONS_NAME.split('.')
+  return {int(path.stem.rpartition('-')[2]): read_object(path)
+          for path in pathlib.Path(model_dir).glob(f'{stem}-*.{suffix}')}
+
+
 def read_object(path: PathLike) -> dict[str, Any]:
   """Returns the JSON object in a file; empty if it is missing or torn."""
   try:

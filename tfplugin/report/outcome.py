@@ -74,6 +74,7 @@ def _session(number: int, events: Sequence[record.Event],
            if e.step is not None and e.name in ('training', 'saving')]
   return {
       'number': number,
+      'technique': run.technique_in(number) or '',
       'start_time': run.date_of(events[0]),
       'secs': events[-1].time - events[0].time,
       'first_step': steps[0] if steps else None,

@@ -46,7 +46,8 @@ class RunData:
   `reading` has the events of all tasks, without the samples, which are in
   `samples` by task. `scalars` has the curves of TensorBoard by tag, by
   directory. `options` are the settings of `tfplugin-train`, empty for another
-  program. `summary` is the result of `tfplugin-train` and `tfplugin-launch`.
+  program. `earlier_options` has those of earlier sessions that differ, by the
+  last session that they were for. `summary` is the result of `tfplugin-train` and `tfplugin-launch`.
   `pauses` between sessions have their end and the seconds that are cut out of
   all times, in order.
   """
@@ -58,6 +59,8 @@ class RunData:
   scalars: Mapping[str, Mapping[str, scalars_lib.Curve]] = dataclasses.field(
       default_factory=dict)
   options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  earlier_options: Mapping[int, Mapping[str, Any]] = dataclasses.field(
+      default_factory=dict)
   summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   warnings: Sequence[Warning] = ()
   pauses: Sequence[tuple[float, float]] = ()
@@ -96,9 +99,19 @@ class RunData:
   @property
   def technique(self) -> Optional[str]:
     """The wrapper or strategy of `tfplugin-train`; None if unknown."""
-    strategy = self.options.get('strategy', 'none')
-    name = self.options.get('wrapper') if strategy == 'none' else strategy
-    return wrapper_names.current(name)
+    return _technique(self.options)
+
+  def technique_in(self, session: int) -> Optional[str]:
+    """Returns the same of an earlier session."""
+    last = min((n for n in self.earlier_options if n >= session), default=None)
+    return _technique(self.options if last is None
+                      else self.earlier_options[last])
+
+
+def _technique(options: Mapping[str, Any]) -> Optional[str]:
+  strategy = options.get('strategy', 'none')
+  return wrapper_names.current(
+      options.get('wrapper') if strategy == 'none' else strategy)
 
 
 def read(run_dir: Union[str, os.PathLike]) -> RunData:
@@ -120,6 +133,7 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
   return RunData(
       str(path), reading._replace(events=others), samples_lib.of(events),
       scalars, event_files.read_options(path),
+      event_files.earlier_options(path),
       event_files.read_object(path / 'summary.json'),
       read_warnings(path), pauses)
 
