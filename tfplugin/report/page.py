@@ -137,7 +137,8 @@ def _head(outcome: Mapping[str, Any], run_dir: str) -> str:
     return head
   return head + _table(panel_lib.Table(
       ('session', 'trained with', 'began', 'took', 'steps', 'outcome'),
-      [(s['number'], s['technique'], outcome_lib.date(s['start_time']), f'{s["secs"]:,.0f} s',
+      [(s['number'], s['technique'], outcome_lib.date(s['start_time']),
+        f'{s["secs"]:,.0f} s',
         '' if s['last_step'] is None else
         f'{s["first_step"]:,} to {s["last_step"]:,}', s['outcome'])
        for s in outcome['sessions']])) + (

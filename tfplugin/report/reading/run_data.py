@@ -47,9 +47,9 @@ class RunData:
   `samples` by task. `scalars` has the curves of TensorBoard by tag, by
   directory. `options` are the settings of `tfplugin-train`, empty for another
   program. `earlier_options` has those of earlier sessions that differ, by the
-  last session that they were for. `summary` is the result of `tfplugin-train` and `tfplugin-launch`.
-  `pauses` between sessions have their end and the seconds that are cut out of
-  all times, in order.
+  last session that they were for. `summary` is the result of `tfplugin-train`
+  and `tfplugin-launch`. `pauses` between sessions have their end and the
+  seconds that are cut out of all times, in order.
   """
 
   run_dir: str
