@@ -23,7 +23,7 @@ _BEFORE_TRAINING = ('init_op', 'local_init_op', 'ready_op',
 
 
 def pack_reads(spec: Any, outputs: Iterable[Any] = ()) -> None:
-  """Packs what a whole train step needs of variables on other tasks.
+  """Packs the reads of a whole train step from variables on other tasks.
 
   It packs small variables, and the rows of lookups.
 
@@ -89,7 +89,7 @@ def _is_whole_read(op: tf.Operation) -> bool:
 
 
 def _server_of(read: tf.Operation) -> str:
-  """Returns the device of a read: its variable's, whatever it asks for."""
+  """Returns the device of a read's variable, where the read runs."""
   return read.inputs[0].op.device
 
 

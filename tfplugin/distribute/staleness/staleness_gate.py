@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Gate that reads the step around a train step, and decides what is stale.
+"""Gate that reads the step around a train step: is a gradient stale?
 
 `conditional_update.apply_gradients_if` carries the decision out.
 """
