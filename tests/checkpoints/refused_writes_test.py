@@ -54,13 +54,28 @@ def test_a_save_beside_the_chief_waits(tmp_path, refused):
                     {'save_path': str(tmp_path / 'model.ckpt')}) == 'made'
 
 
-def test_room_is_made_on_a_full_disk_alone(tmp_path, refused):
+@pytest.mark.parametrize('error', [_os_error(errno.ENOSPC), _READONLY],
+                         ids=str)
+def test_each_new_try_begins_without_the_files_of_the_one_before(
+    error, tmp_path, refused):
   (tmp_path / 'a').touch()
-  made = []
-  for error in (_os_error(errno.ENOSPC), _READONLY):
-    refused_writes.written(refused(2, error), str(tmp_path), 'chief:0', 60.0,
-                           lambda: made.append(1))
-  assert made == [1, 1]
+  write, clear = refused(3, error), refused(1, error)
+  tries = []
+
+  def leave_a_file():
+    assert len(list(tmp_path.iterdir())) == 1
+    (tmp_path / f'part.tempstate{len(tries)}').touch()
+    tries.append(1)
+    return write()
+
+  def delete():
+    clear()  # While the directory is closed nothing can be deleted either.
+    for path in tmp_path.glob('*.tempstate*'):
+      path.unlink()
+
+  assert refused_writes.written(leave_a_file, str(tmp_path), 'chief:0', 60.0,
+                                delete) == 'made'
+  assert len(tries) == 4
 
 
 def test_a_directory_that_stays_read_only_is_named(tmp_path, refused):

@@ -27,20 +27,23 @@ _CLOSED = ('Read-only file system', 'Permission denied')
 
 def written(write: Callable[[], Any], directory: str, who: str,
             limit_secs: float = LIMIT_SECS,
-            make_room: Callable[[], Any] = lambda: None) -> Any:
+            clear: Callable[[], Any] = lambda: None) -> Any:
   """Calls `write`; waits and repeats while the file system refuses.
 
-  A full one is waited for in any case, after a call of `make_room`. A read-only
-  one is waited for if it has been written to before: if the directory holds a
-  file.
+  A full one is waited for in any case. A read-only one is waited for if it has
+  been written to before: if the directory holds a file. Before each new try
+  `clear` deletes the files of the one before, and may be refused likewise.
 
   Raises OSError, which names the task `who`: at once, or after `limit_secs`
   seconds.
   """
   start = time.monotonic()
   said = float('-inf')
+  is_new_try = False
   while True:
     try:
+      if is_new_try:
+        clear()
       return write()
     # The second means a file that is too large, or the end of an input.
     except (tf.errors.ResourceExhaustedError, tf.errors.OutOfRangeError,
@@ -65,8 +68,7 @@ def written(write: Callable[[], Any], directory: str, who: str,
         said = now
         tf1.logging.warning('%s waits %s in %s, %g s at most: %s.', who, aim,
                             directory, limit_secs, reason)
-      if is_full:
-        make_room()
+      is_new_try = True
       time.sleep(_RETRY_SECS)
 
 
