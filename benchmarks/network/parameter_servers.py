@@ -1,24 +1,29 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Time of an asynchronous step with one parameter server in its own process.
+"""Time of an asynchronous step with parameter servers in own processes.
 
 usage: python -m benchmarks.network.parameter_servers [--contrib=PYTHON]
 
 The same model under TensorFlow's strategy and ours: many small variables, and
-a large one. All forms train with one server and one worker; repeats alternate
-and the least time of each counts. PYTHON has TensorFlow 1.15.5: the same steps
-there, bare and with contrib's drop stale. Writes
+a large one. All forms train in the same worker, or in two at the same time;
+repeats alternate and the least time of each counts. PYTHON has TensorFlow
+1.15.5: the same steps there, bare and with contrib's drop stale. Writes
 benchmarks/results/parameter_servers.json and a part of docs/exchange.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import functools
 import json
 import os
+import statistics
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 from typing import Optional
@@ -28,7 +33,6 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import clipping_benchmark
 from benchmarks import machine
 from benchmarks import page_part
 from benchmarks import roles
@@ -43,6 +47,8 @@ _SGD = functools.partial(tf1.train.GradientDescentOptimizer, 0.01)
 _ADAM = functools.partial(tf1.train.AdamOptimizer, 0.01)
 _ADAGRAD = functools.partial(tf1.train.AdagradOptimizer, 0.2)
 _ROWS = 128
+_NUM_ROUNDS = 8
+_LIMIT_SECS = 120.0
 
 
 def _squares(number, side):
@@ -53,7 +59,7 @@ def _squares(number, side):
       for i in range(number)])
 
 
-def _recommender():
+def _recommender(num_parts):
   """Returns the loss of the example, on one batch of it."""
   from examples import wide_and_deep  # Its import defines flags.
   features, labels = wide_and_deep.load_rows()
@@ -61,18 +67,36 @@ def _recommender():
       {name: tf.constant(values[:_ROWS]) for name, values in features.items()},
       tf.constant(labels[:_ROWS]))
   return tf1.losses.sigmoid_cross_entropy(
-      labels, wide_and_deep.make_logits(features, 1))
+      labels, wide_and_deep.make_logits(features, num_parts))
 
 
-# The loss, the optimizers, and the steps of a repeat.
+@dataclasses.dataclass(frozen=True)
+class _Model:
+  """A loss, and how it is trained.
+
+  Attributes:
+    make_loss: Returns the loss.
+    optimizers: Constructors by name.
+    num_steps: The steps of a repeat.
+    num_tasks: So many workers train at the same time, on so many servers.
+  """
+
+  make_loss: Callable[[], tf.Tensor]
+  optimizers: dict[str, Callable[[], tf1.train.Optimizer]]
+  num_steps: int
+  num_tasks: int = 1
+
+
+_DENSE = {'SGD': _SGD, 'Adam': _ADAM}
 _MODELS = {
-    '220 variables': (functools.partial(_squares, 220, 16),
-                      {'SGD': _SGD, 'Adam': _ADAM}, 40),
-    '60 variables': (functools.partial(_squares, 60, 16),
-                     {'SGD': _SGD, 'Adam': _ADAM}, 40),
-    'one variable of 10M floats': (functools.partial(_squares, 1, 3163),
-                                   {'SGD': _SGD, 'Adam': _ADAM}, 5),
-    '`examples/wide_and_deep.py`': (_recommender, {'Adagrad': _ADAGRAD}, 40),
+    '220 variables': _Model(functools.partial(_squares, 220, 16), _DENSE, 40),
+    '60 variables': _Model(functools.partial(_squares, 60, 16), _DENSE, 40),
+    'one variable of 10M floats': _Model(
+        functools.partial(_squares, 1, 3163), _DENSE, 5),
+    '`examples/wide_and_deep.py`': _Model(
+        functools.partial(_recommender, 1), {'Adagrad': _ADAGRAD}, 40),
+    '`examples/wide_and_deep.py`, 2 workers, 2 servers': _Model(
+        functools.partial(_recommender, 2), {'Adagrad': _ADAGRAD}, 100, 2),
 }
 
 
@@ -87,14 +111,15 @@ def _model_fn(make_loss, make_optimizer, features, labels, mode):
 def _under(make_strategy, resolver, target, model_fn):
   """Returns a callable that makes a step under a strategy."""
   worker = strategy_worker.StrategyWorker(
-      make_strategy(resolver), model_fn, target)
+      make_strategy(resolver), model_fn, target, not resolver.task_id)
   return functools.partial(worker.session.run, worker.spec.train_op)
 
 
 def _decorated(decorate, resolver, target, model_fn):
   """Returns the same with the Estimator's placement and a decorator."""
   place = tf1.train.replica_device_setter(
-      cluster=resolver.cluster_spec(), worker_device='/job:worker/task:0')
+      cluster=resolver.cluster_spec(),
+      worker_device=f'/job:worker/task:{resolver.task_id}')
   with tf.Graph().as_default() as graph, tf1.device(place):
     tf1.train.get_or_create_global_step()
     spec = decorate(model_fn)(None, None, 'train')
@@ -132,26 +157,69 @@ _COLUMNS = {
 def measure(contrib: Optional[str]) -> list[dict[str, Any]]:
   """Returns milliseconds of a step by form, for each model and optimizer."""
   originals = _originals(contrib)
-  server_port, worker_port = ports.pick_free(2)
-  cluster = {'ps': [f'127.0.0.1:{server_port}'],
-             'worker': [f'127.0.0.1:{worker_port}']}
-  command = [sys.executable, '-m', 'benchmarks.network.parameter_servers',
-             f'--server_of={json.dumps(cluster)}']
   rows = []
-  with roles.running([command], machine.ROOT):
-    server = tf.distribute.Server(cluster, job_name='worker', task_index=0)
-    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        tf.train.ClusterSpec(cluster), task_type='worker', task_id=0)
-    for model, (make_loss, optimizers, num_steps) in _MODELS.items():
-      for name, make_optimizer in optimizers.items():
-        model_fn = functools.partial(_model_fn, make_loss, make_optimizer)
-        steps = [make(resolver, server.target, model_fn)
-                 for make in _FORMS.values()]
-        times = clipping_benchmark.least_times(steps, 8, num_steps)
-        rows.append({'model': model, 'optimizer': name,
-                     'ms': {**dict(zip(_FORMS, times)),
-                            **originals.get((model, name), {})}})
+  for name, model in _MODELS.items():
+    for optimizer in model.optimizers:
+      with _cluster(model.num_tasks) as workers:
+        times = _times(workers, (name, optimizer), model.num_steps)
+      rows.append({'model': name, 'optimizer': optimizer,
+                   'ms': {**times, **originals.get((name, optimizer), {})}})
   return rows
+
+
+@contextlib.contextmanager
+def _cluster(num_tasks: int) -> Iterator[list[roles.Role]]:
+  """Runs so many workers and servers, and yields the workers."""
+  free = ports.pick_free(2 * num_tasks)
+  cluster = {'worker': [f'127.0.0.1:{port}' for port in free[:num_tasks]],
+             'ps': [f'127.0.0.1:{port}' for port in free[num_tasks:]]}
+  commands = [[sys.executable, '-m', 'benchmarks.network.parameter_servers',
+               f'--task={json.dumps([cluster, job, index])}']
+              for job in cluster for index in range(num_tasks)]
+  with roles.running(commands, machine.ROOT) as processes:
+    yield [roles.Role(process, f'worker:{index}')
+           for index, process in enumerate(processes[:num_tasks])]
+
+
+def _times(workers: list[roles.Role], model: tuple[str, str],
+           num_steps: int) -> dict[str, float]:
+  """Returns the least time of each form, the mean of the workers."""
+  for form in _FORMS:
+    for worker in workers:  # One after the other: the first one initialises.
+      worker.ask('build', form, *model)
+      worker.answer(_LIMIT_SECS)
+  best = dict.fromkeys(_FORMS, float('inf'))
+  for _ in range(_NUM_ROUNDS):
+    for form in _FORMS:
+      for worker in workers:
+        worker.ask('run', form, num_steps)
+      answers = [worker.answer(_LIMIT_SECS) for worker in workers]
+      best[form] = min(best[form], statistics.fmean(answers))
+  return best
+
+
+def _work(cluster: dict[str, list[str]], index: int) -> None:
+  """Builds and makes steps as it is asked to."""
+  requests = roles.requests()
+  server = tf.distribute.Server(cluster, job_name='worker', task_index=index)
+  resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+      tf.train.ClusterSpec(cluster), task_type='worker', task_id=index)
+  steps = {}
+  while True:
+    request, form, *arguments = requests.get()
+    start = time.perf_counter()
+    if request == 'build':
+      name, optimizer = arguments
+      model = _MODELS[name]
+      steps[form] = _FORMS[form](resolver, server.target, functools.partial(
+          _model_fn, model.make_loss, model.optimizers[optimizer]))
+      steps[form]()
+      count = 1
+    else:
+      count, = arguments
+      for _ in range(count):
+        steps[form]()
+    roles.say((time.perf_counter() - start) / count * 1e3)
 
 
 def _originals(contrib: Optional[str]) -> dict[tuple[str, str], Any]:
@@ -192,18 +260,19 @@ PART = page_part.PagePart(
 
 
 def main(argv):
-  """Measures and writes; with a cluster as argument, is its server."""
+  """Measures and writes; with a task as argument, is that."""
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--contrib', metavar='PYTHON')
-  parser.add_argument('--server_of', type=json.loads, help=argparse.SUPPRESS)
+  parser.add_argument('--task', type=json.loads, help=argparse.SUPPRESS)
   arguments = parser.parse_args(argv)
-  if arguments.server_of:
+  if arguments.task:
+    cluster, job, index = arguments.task
+    if job == 'worker':
+      _work(cluster, index)
     roles.requests()  # Ends with the benchmark.
-    tf.distribute.Server(
-        arguments.server_of, job_name='ps', task_index=0).join()
+    tf.distribute.Server(cluster, job_name=job, task_index=index).join()
   about = machine.about()
   PART.write({'about': about, 'rows': measure(arguments.contrib)})
-  os._exit(0)  # Servers of TensorFlow do not end.
 
 
 if __name__ == '__main__':
