@@ -137,6 +137,12 @@ LINKS = (
 # Communications after which workers are as in a long training, also those that
 # something has disturbed (docs/speed.md).
 COME_APART = 40
+# Where the plan is checked with more workers than two, and several servers.
+PLAN_WORKERS, PLAN_SERVERS = 4, 2
+PLAN = (
+    Link(100, 5.0, 5, _FEW_ROUNDS, (LOCAL, ASYNC, 'plain'), 20.0),
+    Link(50, 10.0, 3, _FEW_ROUNDS, (LOCAL, ASYNC, 'plain'), 40.0),
+)
 # For a try of the machinery; the figures are none.
 TRY = (Link(1000, 0.3, 3, 1, ('local', ASYNC, SYNC, 'period 10, plain',
                               'period 10, overlap, float16')),)

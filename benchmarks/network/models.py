@@ -54,7 +54,8 @@ def build(cell: cells.Cell, cluster: tf.train.ClusterSpec, task: int) -> Built:
     with tf1.device(worker):
       return Built(_sgd().minimize(_loss(task)), [], [])
   with tf1.device(tf1.train.replica_device_setter(
-      worker_device=worker, cluster=cluster)):
+      worker_device=worker, cluster=cluster,
+      ps_strategy=_LeastBytes(cluster.num_tasks('ps')))):
     step = tf1.train.get_or_create_global_step()
     if cell.exchange:
       return _elastic(cell, worker, task, step,
@@ -69,6 +70,22 @@ def build(cell: cells.Cell, cluster: tf.train.ClusterSpec, task: int) -> Built:
       hooks.append(optimizer.make_session_run_hook(task == 0, num_tokens=0))
       hooks[0].begin()
     return Built(train_op, [], hooks)
+
+
+class _LeastBytes:
+  """Places each variable on the server that has the fewest bytes so far."""
+
+  def __init__(self, num_ps: int):
+    """Begins with none."""
+    self._bytes = [0] * num_ps
+
+  def __call__(self, op: tf.Operation) -> int:
+    """Returns the number of the server."""
+    server = self._bytes.index(min(self._bytes))
+    shape = tf.TensorShape(op.get_attr('shape'))
+    self._bytes[server] += tf.as_dtype(
+        op.get_attr('dtype')).size * shape.num_elements()
+    return server
 
 
 def _elastic(cell, worker, task, step, num_worker):

@@ -12,6 +12,7 @@ import dataclasses
 import itertools
 import statistics
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Optional
 
 from benchmarks import machine
@@ -61,7 +62,7 @@ def foreseen_secs(results: figures.Results, link: cells.Link, cell: cells.Cell,
     secs = _secs(network_times.Cluster(
         results['model_bytes'], step,
         link.mbit * 1e6 / 8 * network_times.PAYLOAD,
-        num_worker or results['num_worker'],
+        num_worker or results['num_worker'], results.get('num_ps', 1),
         largest_part=results['largest_part'], host_secs=calls * host,
         call_secs=calls * call), cell)
     busy = max(cell.period, 1) * step + calls * (
@@ -274,6 +275,21 @@ def _processors(results, links):
 
 
 def _off(results, links):
+  yield from ('', 'The error of the prediction of `tfplugin-plan`, relative to '
+              'the measurement. The prediction uses the local steps next to '
+              'each round, because the speed of the machine changes, and the '
+              'kernel time on the link:')
+  yield from errors(results, links)
+
+
+def errors(results: figures.Results,
+           links: Sequence[cells.Link]) -> Iterator[str]:
+  """Yields the table of the errors of the prediction.
+
+  Args:
+    results: What was measured.
+    links: The links that it was measured on.
+  """
   shaped, rows = [link for link in links if link.mbit is not None], []
   for cell in _EVERY[1:]:
     off = []
@@ -284,10 +300,6 @@ def _off(results, links):
                  f'{cell.period / secs / measured - 1:+.1%}')
     if any(off):
       rows.append((cell.name, off))
-  yield from ('', 'The error of the prediction of `tfplugin-plan`, relative to '
-              'the measurement. The prediction uses the local steps next to '
-              'each round, because the speed of the machine changes, and the '
-              'kernel time on the link:')
   yield from page_part.table(
       'predicted', [link.name for link in shaped], rows)
 

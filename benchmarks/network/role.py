@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program of a host: a parameter server, a worker, or a part of a ring.
 
-usage: python -m benchmarks.network.role ps|worker|RING TASK ADDRESSES CELLS
+usage: python -m benchmarks.network.role ps|worker|RING TASK HOSTS CELLS
 
 Reads requests from stdin, a line of JSON each, and answers with one; ends when
-its input does. Says `null` when those of the cells (a list in JSON) that are
-its own are built and have made a step.
+its input does. HOSTS are the addresses by job, in JSON. Says `null` when those
+of the cells (a list in JSON) that are its own are built and have made a step.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def _serve(ways: dict, requests: queue.Queue) -> None:
           if count else None, cell.count - made])
 
 
-def _ring(name: str, task: int, addresses: list[str]) -> None:
+def _ring(name: str, task: int, hosts_by_job: dict[str, list[str]]) -> None:
   port = PORT + 1 + (cells.RINGS + cells.OF_HOROVOD).index(name)
   os.environ['TF_CONFIG'] = json.dumps({
       'cluster': {'worker': [f'{address}:{port}'
-                             for address in addresses[:cells.NUM_WORKER]]},
+                             for address in hosts_by_job['worker']]},
       'task': {'type': 'worker', 'index': task}})
   os.environ['HOROVOD_GLOO_RENDEZVOUS_PORT'] = str(_MEETING_PORT)
   requests = roles.requests()
@@ -83,14 +83,14 @@ def _ring(name: str, task: int, addresses: list[str]) -> None:
   _serve({name: way}, requests)
 
 
-def _worker(job: str, task: int, addresses: list[str],
+def _worker(job: str, task: int, hosts_by_job: dict[str, list[str]],
             names: list[str]) -> None:
   import tensorflow as tf
 
   from benchmarks.network import models
-  places = [f'{address}:{PORT}' for address in addresses]
-  cluster = tf.train.ClusterSpec({'ps': places[cells.NUM_WORKER:],
-                                  'worker': places[:cells.NUM_WORKER]})
+  cluster = tf.train.ClusterSpec({
+      job: [f'{address}:{PORT}' for address in addresses]
+      for job, addresses in hosts_by_job.items()})
   requests = roles.requests()
   server = tf.distribute.Server(
       cluster, job, task, config=tf.compat.v1.ConfigProto(
@@ -118,11 +118,11 @@ def _worker(job: str, task: int, addresses: list[str],
 
 def main(argv: list[str]) -> None:
   """Runs the role that the arguments name."""
-  kind, task, addresses = argv[1], int(argv[2]), argv[3].split(',')
+  kind, task, hosts_by_job = argv[1], int(argv[2]), json.loads(argv[3])
   if kind in cells.RINGS + cells.OF_HOROVOD:
-    _ring(kind, task, addresses)
+    _ring(kind, task, hosts_by_job)
   else:
-    _worker(kind, task, addresses, json.loads(argv[4]))
+    _worker(kind, task, hosts_by_job, json.loads(argv[4]))
 
 
 if __name__ == '__main__':

@@ -25,7 +25,6 @@ from benchmarks.network import page
 
 MODEL = {'model_bytes': cells.MODEL_BYTES, 'largest_part': cells.LARGEST_PART,
          'num_worker': cells.NUM_WORKER}
-_WORKERS, _SERVER = range(cells.NUM_WORKER), cells.NUM_WORKER
 _START_SECS = 900.0
 # Beyond a slot: two whole periods of the slowest cell, and a quiet link.
 _SLOT_LIMIT_SECS = 120.0
@@ -41,7 +40,8 @@ class Testbed:
   """Hosts, and what measures on them."""
 
   def __init__(self, made: hosts.Hosts, log: pathlib.Path,
-               contrib: Optional[str] = None, horovod: Optional[str] = None):
+               contrib: Optional[str] = None, horovod: Optional[str] = None,
+               num_worker: int = cells.NUM_WORKER):
     """Says where all is run.
 
     Args:
@@ -49,8 +49,13 @@ class Testbed:
       log: Where what the processes say goes.
       contrib: A Python with the originals, or None.
       horovod: A Python with Horovod, or None.
+      num_worker: The first hosts have a worker each, the others a server.
     """
     self._made, self._log, self._horovod = made, log, horovod
+    self._workers = range(num_worker)
+    self._servers = range(num_worker, len(made.addresses))
+    self._model = {**MODEL, 'num_worker': num_worker,
+                   'num_ps': len(self._servers)}
     self._programs = {cells.CONTRIB: contrib,
                       cells.AS_CONTRIB: sys.executable} if contrib else {}
     self._before = None  # What `_measure` returned last.
@@ -92,9 +97,10 @@ class Testbed:
     # one after the other on one that has always been so.
     self._made.shape(link.mbit)
     self._before = None
-    with self._running({('ps', 0): _SERVER, **{
-        (kind, task): task for kind in ('worker', *cells.RINGS)
-        for task in _WORKERS}}, sys.executable, {
+    with self._running({
+        **{('ps', task): host for task, host in enumerate(self._servers)},
+        **{(kind, task): task for kind in ('worker', *cells.RINGS)
+           for task in self._workers}}, sys.executable, {
             cells.LOCAL, *(cells.ALONE_STEPS.get(cell.name, cell).name
                            for _, cell in slots if cell)}) as every:
       print(f'{link.name}: all are ready', flush=True)
@@ -119,12 +125,12 @@ class Testbed:
     # Of one alone. Where the other is in its period when a worker begins
     # decides whether they meet on the link, again and again.
     secs = page.foreseen_secs(
-        {'links': results, **MODEL}, link, cell, num_worker=1) or 0.0
+        {'links': results, **self._model}, link, cell, num_worker=1) or 0.0
     kind = cell.name if cell in cells.RING_CELLS else 'worker'
     is_alone = cell.name in cells.ALONE_STEPS
-    beside = [every['worker', task] for task in _WORKERS
+    beside = [every['worker', task] for task in self._workers
               if is_alone or cell.exchange]
-    workers = _WORKERS[:1] if is_alone else _WORKERS
+    workers = self._workers[:1] if is_alone else self._workers
     apart = 0.0
     if cell.exchange and link.apart_secs:
       # Workers of elastic averaging end up apart, wherever they began, and what
@@ -132,11 +138,13 @@ class Testbed:
       apart, part = min(link.apart_secs, cells.COME_APART * secs), 0.5
     self._before = _measure(
         link, cell, [every[kind, task] for task in workers], secs, secs * part,
-        apart, results[link.name], [every['ps', 0]], beside, self._before)
+        apart, results[link.name],
+        [every['ps', task] for task in range(len(self._servers))], beside,
+        self._before)
 
   def _measure_visitors(self, link, found):
     for cell in cells.HOROVOD_CELLS if self._horovod else ():
-      with self._running({(cell.name, task): task for task in _WORKERS},
+      with self._running({(cell.name, task): task for task in self._workers},
                          self._horovod, [cell.name]) as pair:
         _measure(link, cell, list(pair.values()), 0.0, 0.0, 0.0, found)
     for (whose, python), period in itertools.product(
@@ -157,7 +165,7 @@ class Testbed:
     """
     with roles.running([self._made.command(host, [
         python, '-W', 'ignore', '-m', 'benchmarks.network.role', kind,
-        str(task), ','.join(self._made.addresses), json.dumps(sorted(names))])
+        str(task), json.dumps(self._cluster()), json.dumps(sorted(names))])
                         for (kind, task), host in kinds.items()],
                        machine.ROOT, self._log) as processes:
       every = {key: roles.Role(process, f'{key[0]}:{key[1]}')
@@ -166,9 +174,13 @@ class Testbed:
         role.answer(_START_SECS)
       yield every
 
+  def _cluster(self):
+    return {job: [self._made.addresses[host] for host in on] for job, on in (
+        ('ps', self._servers), ('worker', self._workers))}
+
   def _run_program(self, link, name, python, period, found):
     """Adds what the program says that both packages run."""
-    on = (_SERVER, *_WORKERS)
+    on = (*self._servers, *self._workers)
     places = ','.join(
         f'{self._made.addresses[host]}:{_PROGRAM_PORT}' for host in on)
     with roles.running([self._made.command(host, [
@@ -181,7 +193,7 @@ class Testbed:
 
 
 def _slots(link, selected, visits=0):
-  """Cells, and the part of a period after which the other worker begins.
+  """Cells, and the part of a period after which the second of two begins.
 
   No cell: those that come and go. How workers that push gradients meet differs
   so much that in each round two parts of a period are tried.
@@ -207,7 +219,8 @@ def _measure(link, cell, pair, between, later, apart, found, server=(),
     cell: The cell.
     pair: The workers' roles.
     between: Seconds from a communication to the next, of one worker alone.
-    later: How long after the first one the other one begins.
+    later: How long after the first one of two the other one begins; of more,
+      the later ones as much later.
     apart: Seconds beyond `between` of steps that do not count.
     found: The figures of the link.
     server: The role of the parameter server.
@@ -222,7 +235,8 @@ def _measure(link, cell, pair, between, later, apart, found, server=(),
   begin = time.time() + _NOTICE_SECS
   on = (pair, server)
   before = _processors_secs(*on)
-  for role, wait in zip(pair, (0.0, later)):
+  for index, role in enumerate(pair):
+    wait = later * index * 2 / len(pair)
     role.ask(cell.name, begin + wait,
              (between + apart - wait, link.slot_secs, between),
              link.sync_steps if cell in cells.SYNC_CELLS else 0)
