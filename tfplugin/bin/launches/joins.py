@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Place of a worker that joins a run which another launch has started.
+"""Number and cluster of a worker that joins the run of another launch.
 
 A parameter server of the run says what the cluster is, and keeps the record
 through which the worker gets a number that no other worker has.

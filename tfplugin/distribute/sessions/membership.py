@@ -1,8 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whether workers join a run, and whether this process is such a worker.
+"""Keys of `TF_CONFIG` for a run that workers may join, and their checks.
 
-Two keys of `TF_CONFIG`, beside `cluster` and `task`, say so:
+There are two, beside `cluster` and `task`:
 
   max_workers: In every task of a run that workers may join: how many may train
     at the same time, besides the chief.
@@ -26,7 +26,7 @@ JOINS = 'joins'
 
 
 class Membership(NamedTuple):
-  """What `TF_CONFIG` says of workers that join.
+  """The values in `TF_CONFIG` about workers that join.
 
   Attributes:
     max_workers: None: the workers are those of the cluster.
@@ -43,7 +43,7 @@ class Membership(NamedTuple):
 
 
 def read() -> Membership:
-  """Returns what the `TF_CONFIG` of this process says.
+  """Returns the values in the `TF_CONFIG` of this process.
 
   Raises ValueError if a value has the wrong type, or is too small.
   """
