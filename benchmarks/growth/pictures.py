@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks import page_part
 from benchmarks.growth import cells
 from benchmarks.growth import page
-from benchmarks.network import log_axis
+from benchmarks.network import pictures
 
 _WIDTH, _HEIGHT, _LINE_OF_LEGEND, _DOTS_PER_INCH = 7.0, 4.2, .2, 100
 _COLORS, _COLUMNS = 10, 2
@@ -49,7 +49,7 @@ def _write(results, part, path):
   axes.set_xticks(part.sizes, [f'{size:,}' for size in part.sizes])
   axes.minorticks_off()
   if not part.is_added:
-    log_axis.label(axes.yaxis)
+    pictures.label_decades(axes.yaxis)
   axes.grid(alpha=.3)
   figure.legend(loc='outside lower center', ncols=_COLUMNS,
                 fontsize='small')

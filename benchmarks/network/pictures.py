@@ -10,15 +10,32 @@ import pathlib
 import statistics
 
 import matplotlib
+import matplotlib.axis
+from matplotlib import ticker
 
 from benchmarks import page_part
 from benchmarks.network import cells
 from benchmarks.network import figures
-from benchmarks.network import log_axis
 from benchmarks.network import page
 
 # The column of a page is 750 pixels wide: two links stand beside each other.
 _INCHES_OF_LINK, _DOTS_PER_INCH, _BESIDE = (3.75, 2.9), 100, 2
+# More decades have room for their powers of ten only.
+_DECADES_WITH_STEPS = 3
+
+
+def label_decades(axis: matplotlib.axis.Axis) -> None:
+  """Labels 1, 2 and 5 of each decade: few axes have two powers of ten.
+
+  Args:
+    axis: A logarithmic one, after everything is drawn.
+  """
+  least, largest = axis.get_view_interval()
+  few = largest / least < 10**_DECADES_WITH_STEPS
+  axis.set_major_locator(
+      ticker.LogLocator(subs=(1, 2, 5) if few else (1,), numticks=15))
+  axis.set_major_formatter(ticker.FuncFormatter(lambda tick, _: f'{tick:,g}'))
+  axis.set_minor_locator(ticker.NullLocator())
 
 
 def write(results: page_part.Results,
@@ -74,7 +91,7 @@ def _draw(axes, results, link):
            yscale='log')
   axes.set_xticks(cells.PERIODS, [str(period) for period in cells.PERIODS])
   axes.minorticks_off()
-  log_axis.label(axes.yaxis)
+  label_decades(axes.yaxis)
   axes.grid(alpha=.3)
 
 
