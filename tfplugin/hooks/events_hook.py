@@ -80,7 +80,8 @@ class EventsSink(telemetry_hook.Sink):
     self._step = tf1.train.get_global_step()
     self._first['step_counts'] = (
         'exchanges' if per_graph.current().step_counts_exchanges else
-        'batches' if self._config.num_ps_replicas else 'rounds')
+        'batches' if cluster_task.from_config(self._config).num_ps else
+        'rounds')
     self._distance = graph_numbers.Distance()
     self._staleness = graph_numbers.Staleness()
 
