@@ -16,6 +16,7 @@ from typing import Optional
 import numpy as np
 import tensorflow as tf
 
+from tests.chaos import accounting
 from tests.chaos import cells
 from tests.chaos import program
 from tests.forks import forked_programs
@@ -83,6 +84,7 @@ def play(cell: cells.Cell, directory: pathlib.Path) -> Outcome:
   else:
     assert not cell.loses_the_state
     assert cells.STEPS <= outcome.last_step
+    check_batches(cell.form, directory)
     _check_weights(cell, model_dir)
   return outcome
 
@@ -142,8 +144,8 @@ def steps_of(directory: pathlib.Path) -> dict[str, list]:
   Args:
     directory: Where the program of a run was told to write.
   """
-  return {path.stem: [json.loads(line) for line in path.open()]
-          for path in directory.glob('*.steps')}
+  return {task: [note[:3] for note in told if note.kind == accounting.ENDED]
+          for task, told in accounting.read(directory).items()}
 
 
 def _time_of_first(steps: list, fault: events.Event) -> Optional[float]:
@@ -217,6 +219,32 @@ def _check_what_remains(model_dir: pathlib.Path) -> None:
   with model_dir_lock.locked(str(model_dir), 'a test'):
     pass
   assert all(np.isfinite(value).all() for value in _newest(model_dir).values())
+
+
+def check_batches(form: str, directory: pathlib.Path) -> None:
+  """Checks that every batch is applied, dropped, or of a step without an end.
+
+  A step of shards has a batch of each task. A copy with a NaN changes nothing.
+
+  Args:
+    form: One of `cells.FORMS`.
+    directory: As for `steps_of`.
+  """
+  told = events.read_run(directory / 'model').events
+  holder = 'ps:0' if cells.FORMS[form] else 'chief:0'
+  restarts = [event.time for event in told if event.task == holder and
+              event.details.get('what') == 'process']
+  final = sum(int(value) for name, value in _newest(directory / 'model').items()
+              if name == 'global_step' or 'stale_counter' in name)
+  nans = {event.pid: event.time for event in told
+          if event.details.get('fault', '').startswith('nan ')}
+  notes = accounting.read(directory)
+  dropped = sum(note.kind == accounting.ENDED and
+                nans.get(note.pid, note.time) < note.time
+                for of_task in notes.values() for note in of_task)
+  for together in [notes] if cells.FORMS[form] else [
+      {task: of_task} for task, of_task in notes.items()]:
+    accounting.check(together, restarts, final, dropped)
 
 
 def _check_weights(cell: cells.Cell, model_dir: pathlib.Path) -> None:

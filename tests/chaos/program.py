@@ -18,6 +18,7 @@ import time
 import tensorflow as tf
 
 import tfplugin
+from tests.chaos import accounting
 from tfplugin import distribute
 from tfplugin import estimator as estimator_lib
 from tfplugin.events import clock
@@ -78,23 +79,45 @@ def input_fn():
 
 
 class StepsHook(tf1.train.SessionRunHook):
-  """Makes steps as long as those of a model, and tells of each."""
+  """Makes steps as long as those of a model, and notes each for `accounting`.
+  """
 
   def __init__(self, path, step_secs):
     self._step_secs = step_secs
     self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     self._waiting = b''
 
+  def begin(self):
+    self._counts = [tf1.train.get_global_step(), *(
+        v for v in tf1.global_variables() if 'stale_counter' in v.op.name)]
+
+  def after_create_session(self, session, coord):
+    self._note(accounting.SESSION, session.run(self._counts))
+
   def before_run(self, run_context):
-    return tf1.train.SessionRunArgs(tf1.train.get_global_step())
+    self._note(accounting.BEGUN)
+    return tf1.train.SessionRunArgs(self._counts)
 
   def after_run(self, run_context, run_values):
-    self._waiting += json.dumps(
-        [clock.now(), os.getpid(), int(run_values.results)]).encode() + b'\n'
+    self._note(accounting.ENDED, run_values.results)
+    time.sleep(self._step_secs)
+
+  def end(self, session):
+    while self._waiting:  # The disk is full still.
+      time.sleep(self._step_secs)
+      self._write()
+
+  def _note(self, kind, counts=()):
+    counts = [int(count) for count in counts]
+    self._waiting += json.dumps(accounting.Note(
+        clock.now(), os.getpid(), *counts[:1] or [None], kind, sum(counts)
+    )).encode() + b'\n'
+    self._write()
+
+  def _write(self):
     with contextlib.suppress(OSError):  # A full disk: with the next one.
       os.write(self._file, self._waiting)
       self._waiting = b''
-    time.sleep(self._step_secs)
 
 
 def main(form, directory, steps, num_workers, save_steps=SAVE_STEPS,

@@ -180,6 +180,7 @@ def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
 
 
 def _soaked(directory: pathlib.Path) -> Soaked:
+  play.check_batches(FORM, directory)
   # A parameter server makes none.
   steps = {task: made for task, made in play.steps_of(directory).items()
            if made}

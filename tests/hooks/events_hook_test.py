@@ -109,6 +109,34 @@ def test_the_last_step_is_told_with_the_first(tmp_path):
       2, None]
 
 
+@pytest.mark.parametrize('decorator', [
+    lambda model_fn: estimator.elastic_average(
+        model_fn, communication_period=2, rho=0.0),
+    lambda model_fn: model_fn])
+def test_the_unit_of_the_global_step_can_be_exchanges(tmp_path, decorator):
+  model_fn, kwargs = decorator(_model_fn), {}
+  if model_fn is _model_fn:
+    kwargs['train_distribute'] = distribute.ElasticAverageStrategy(
+        communication_period=2, rho=0.0)
+  _train(tmp_path, model_fn, steps=2, **kwargs)
+  told = [e[2].get('step_counts') for e in _events(tmp_path, 'training')]
+  assert told[:2] == ['exchanges', None]
+
+
+@pytest.mark.parametrize('num_ps, unit', [(0, 'rounds'), (1, 'batches')])
+def test_the_unit_of_the_global_step_is_of_one_task_or_of_all(
+    tmp_path, monkeypatch, num_ps, unit):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': ports.make_cluster(1, num_ps),
+      'task': {'type': 'chief', 'index': 0}}))
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    hook = events_hook.EventsHook(_config(tmp_path))
+    with tf1.train.SingularMonitoredSession([hook]) as session:
+      session.run(step)
+  assert _events(tmp_path, 'training')[0][2]['step_counts'] == unit
+
+
 def test_a_session_that_is_made_anew_comes_back(tmp_path):
   with tf.Graph().as_default():
     step = tf1.train.create_global_step()

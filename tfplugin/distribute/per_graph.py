@@ -100,6 +100,7 @@ class TrainingGraph:
       before workers begin.
     unlisted: The variables that start beside the local ones.
     copies: Each averaged centre and this worker's copy, by the centre's op.
+    step_counts_exchanges: Whether the global step counts no local steps.
   """
 
   def __init__(self):
@@ -109,6 +110,7 @@ class TrainingGraph:
     self.awaited: list[tf.Variable] = []
     self.unlisted: list[tf.Variable] = []
     self.copies: dict[str, tuple[tf.Variable, tf.Variable]] = {}
+    self.step_counts_exchanges = False
     self._figures: dict[str, list[tuple]] = {}
 
   def add_count(self, variable: tf.Variable, name: str, every: int = 1) -> None:

@@ -62,7 +62,7 @@ class EventsSink(telemetry_hook.Sink):
                max_steps: Optional[int] = None):
     """Stores the settings of `EventsHook`."""
     self._config = config
-    self._goal = {} if max_steps is None else {'max_steps': int(max_steps)}
+    self._first = {} if max_steps is None else {'max_steps': int(max_steps)}
     self._log: Optional[event_log.EventLog] = None
     self._step: Optional[tf.Variable] = None
     self._distance: Optional[graph_numbers.Distance] = None
@@ -78,6 +78,10 @@ class EventsSink(telemetry_hook.Sink):
           self._config.model_dir, task_name(self._config))
       self._log.write('starting', record.BEGIN, **process.describe())
     self._step = tf1.train.get_global_step()
+    self._first['step_counts'] = (
+        'exchanges' if per_graph.current().step_counts_exchanges else
+        'batches' if cluster_task.from_config(self._config).num_ps else
+        'rounds')
     self._distance = graph_numbers.Distance()
     self._staleness = graph_numbers.Staleness()
 
@@ -113,7 +117,7 @@ class EventsSink(telemetry_hook.Sink):
     step = counts.pop(graph_numbers.STEP)
     self._log.write(
         'training', kind, step=step, num_steps=report.num_steps,
-        **(self._goal if kind == record.BEGIN else
+        **(self._first if kind == record.BEGIN else
            {'steps_per_sec': round(report.steps_per_sec, 3)}))
     exchanges = counts.pop(per_graph.EXCHANGES, None)
     if exchanges is not None:

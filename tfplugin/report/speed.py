@@ -12,6 +12,7 @@ from typing import Any
 from typing import Optional
 
 from tfplugin.events import record
+from tfplugin.report import batches
 from tfplugin.report import panel
 from tfplugin.report import timeline
 from tfplugin.report.reading import run_data
@@ -44,8 +45,10 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   missing = [] if batch_size else [
       'Examples/s: the batch size is not known, so steps/s of all workers are '
       'shown. tfplugin-train writes it into train_options.json.']
+  steps = _steps(run)
   return {
-      **_steps(run),
+      **steps,
+      'batches': batches.measure(run, steps),
       'workers': workers,
       'num_steps': num_steps,
       'batch_size': batch_size,
@@ -221,11 +224,11 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
        panel.Number('steps made twice', 'speed/redone_steps',
                     section['redone_steps'], ',d')],
       figures,
-      [panel.Table(
+      ([panel.Table(
           ('task', 'steps', 'steps/s while it trained'),
           [(t, f'{w["num_steps"]:,}', '' if w['steps_per_sec'] is None else
             f'{w["steps_per_sec"]:.2f}') for t, w in workers.items()])]
-      if section['num_steps'] else [],
+       if section['num_steps'] else []) + batches.tables(section['batches']),
       section['missing'])
 
 

@@ -222,6 +222,7 @@ class Exchange:
           "different branches of `tf.cond`. Pass `count_steps='local'`, or no "
           '`global_step` to all of them but one.')
     self._counts_in = here
+    per_graph.current().step_counts_exchanges = True
     self.counters.append((step, advance))
 
   def end_step(self, train_ops: Sequence,

@@ -1,0 +1,83 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The balance of batches of runs whose batches were counted by hand."""
+
+import pytest
+
+from tests.report import hand_written
+from tfplugin.report import batches
+from tfplugin.report import speed
+from tfplugin.report.reading import run_data
+
+event = hand_written.event
+
+
+def _training(secs, task, steps, num_steps, unit='batches', **details):
+  """The first event of a task's training, one in between, and the last."""
+  kinds = ['begin', 'instant', 'end']
+  return [event(secs + at, task, 'training', kind, step=step, num_steps=number,
+                **{'step_counts': unit} if at == 0 else {}, **details)
+          for at, (kind, step, number) in enumerate(
+              zip(kinds, steps, num_steps))]
+
+
+def _balance(run_dir, *events):
+  hand_written.write_events(run_dir, *sorted(events, key=lambda e: e.time))
+  return speed.measure(run_data.read(run_dir))['batches']
+
+
+def test_a_killed_worker_s_last_batches_are_what_others_leave(tmp_path):
+  begin = event(0, 'chief:0', 'starting', 'end', step=10)
+  killed = event(6.5, 'worker:0', 'injecting', fault='kill worker:0 at step 60')
+  found = _balance(
+      tmp_path, begin, *_training(5, 'chief:0', [11, 40, 110], [1, 20, 60]),
+      *_training(5, 'worker:0', [12, 40, 0], [1, 12, 0])[:2], killed,
+      event(7.0, 'chief:0', 'dropping', num_dropped=3, num_applied=57))
+  # The step rose by 100, and the chief made 57 of these.
+  assert found == {
+      'unit': 'batches', 'made': {'chief:0': 60, 'worker:0': 12}, 'untold': 31,
+      'kept': 100, 'dropped': {'chief:0': 3, 'worker:0': 0}, 'undone': 0,
+      'lost': {'worker:0': ['kill worker:0 at step 60']}}
+  rows = batches.tables(found)[0].rows
+  assert [row[1] for row in rows] == ['72', '31', '100', '3', '0', '1']
+  assert rows[-1][2] == 'worker:0: kill worker:0 at step 60'
+
+
+def test_what_a_restore_has_undone_is_seen_in_the_steps_of_the_tasks(tmp_path):
+  session = event(6.5, 'chief:0', 'coming_back', what='session', step=20)
+  found = _balance(
+      tmp_path, event(0, 'chief:0', 'starting', 'end', step=0), session,
+      *_training(5, 'chief:0', [1, 30, 100], [1, 20, 80]),
+      *_training(5, 'worker:0', [2, 30, 100], [1, 10, 42]))
+  # The last event before it was of step 30; 122 were made, 22 undone.
+  assert (found['kept'], found['undone'], found['untold']) == (100, 22, 0)
+  assert found['lost'] == {'chief:0': ['session lost']}
+
+
+def test_after_both_each_is_at_least_what_is_known(tmp_path):
+  found = _balance(
+      tmp_path, event(0, 'chief:0', 'starting', 'end', step=0),
+      event(6.5, 'chief:0', 'coming_back', what='session', step=20),
+      *_training(5, 'chief:0', [1, 30, 100], [1, 20, 80]),
+      *_training(5, 'worker:0', [2, 30, 100], [1, 10, 42])[:2],
+      event(6.9, 'worker:0', 'dying', error='OSError'))
+  assert (found['undone'], found['untold']) == (10, 20)
+  assert found['lost']['worker:0'] == ['OSError']
+
+
+@pytest.mark.parametrize('unit, kept', [('rounds', 200), ('exchanges', 100)])
+def test_each_unit_of_the_global_step(tmp_path, unit, kept):
+  found = _balance(
+      tmp_path, event(0, 'chief:0', 'starting', 'end', step=0),
+      *(one for task in ('chief:0', 'worker:0')
+        for one in _training(5, task, [1, 50, 100], [1, 50, 100], unit)),
+      *(event(8, task, 'exchanging', num_exchanges=50)
+        for task in ('chief:0', 'worker:0')))
+  assert (found['kept'], sum(found['made'].values())) == (kept, kept)
+  assert (found['undone'], found['untold'], found['lost']) == (0, 0, {})
+
+
+def test_events_without_the_unit_have_no_balance(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  found = speed.measure(run_data.read(tmp_path))['batches']
+  assert found is None and batches.tables(found) == []
