@@ -32,9 +32,9 @@ After every fault:
   a shared variable;
 - the global step has fallen by at most {save_steps}, the steps between two
   saves; by at most {damage_steps} if the newest checkpoint was damaged;
-- every batch is applied, dropped by the rule, undone by a restore, or in the step
-  of a task that was lost in it. The servers count no batch twice, and none less.
-  Left out are runs that end with a NaN: nothing is saved after it;
+- every batch is applied, dropped by the rule, undone by a restore, or in a step
+  in which its task was lost. The servers count no batch twice, and miss none.
+  Runs that end with a NaN are left out: nothing is saved after it;
 - the newest checkpoint is whole and finite, and has the weights of its step;
 - no process, temporary file or lock is left.
 

@@ -52,6 +52,9 @@ def test_what_a_restore_has_undone_is_seen_in_the_steps_of_the_tasks(tmp_path):
   # The last event before it was of step 30; 122 were made, 22 undone.
   assert (found['kept'], found['undone'], found['untold']) == (100, 22, 0)
   assert found['lost'] == {'chief:0': ['session lost']}
+  # A task that lost its session tells of its batches later.
+  assert [row[2] for row in batches.tables(found)[0].rows[1::4]] == [
+      '', 'chief:0: session lost']
 
 
 def test_after_both_each_is_at_least_what_is_known(tmp_path):

@@ -15,7 +15,7 @@ from tfplugin.report import panel
 from tfplugin.report.reading import run_data
 from tfplugin.report.reading import series
 
-_NO_END = 'no last event'
+_NO_END, _SESSION = 'no last event', 'session lost'
 
 
 def measure(run: run_data.RunData,
@@ -58,7 +58,7 @@ def _lost(events: Sequence[record.Event]) -> Iterator[str]:
   for event in events:
     processes.setdefault(event.pid, []).append(event)
     if event.details.get('what') == 'session':
-      yield 'session lost'
+      yield _SESSION
   for own in processes.values():
     kinds = [event.kind for event in own if event.name == 'training']
     if kinds and kinds[-1] != record.END:
@@ -71,20 +71,25 @@ def tables(section: Optional[Mapping[str, Any]]) -> list[panel.Table]:
   if section is None:
     return []
   made, dropped, lost = (section[key] for key in ('made', 'dropped', 'lost'))
-  ends = ', '.join(f'{task}: {"; ".join(of_task)}'
-                   for task, of_task in lost.items())
+  ends = [(task, end) for task, of_task in lost.items() for end in of_task]
+  gone = [pair for pair in ends if pair[1] != _SESSION]
   rows = [
       ('made', sum(made.values()), _by_task(made)),
-      ('+ made after the last event of a lost task', section['untold'], ends),
+      ('+ made after the last event of a lost task', section['untold'],
+       _named(gone)),
       ('= kept: the rise of the global step', section['kept'], ''),
       ('+ dropped by the rule', sum(dropped.values()), _by_task(dropped)),
       ('+ undone: not in the global step', section['undone'], ''),
       ('in the step at a loss: kept or lost, at most',
-       sum(map(len, lost.values())), ends)]
+       len(ends), _named(ends))]
   return [panel.Table(
       ('exchanges' if section['unit'] == 'exchanges' else 'batches', 'number',
        'tasks'), [(label, f'{number:,}', text)
                   for label, number, text in rows])]
+
+
+def _named(ends: Sequence[tuple[str, str]]) -> str:
+  return '; '.join(f'{task}: {end}' for task, end in ends)
 
 
 def _by_task(numbers: Mapping[str, int]) -> str:
