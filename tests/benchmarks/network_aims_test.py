@@ -67,16 +67,18 @@ def test_without_what_they_are_said_of_there_is_nothing():
 
 
 def test_the_page_has_the_ratios_of_the_results():
-  """Anew from the numbers of the file, of all aims."""
+  """Anew from the numbers of the file, of all aims that are measured."""
   results = page.PART.read()
   text = page_part.PAGE.read_text(encoding='utf-8')
   if results is None or 'come_apart' not in results:
     assert 'The aims at' not in text
     return
+  measured = results['links'][aims.LINK.name]
   for first, second, aim in aims.AIMS:
+    if first not in measured:  # A new cell, until it is measured.
+      continue
     row = next(line for line in text.splitlines()
                if line.startswith(f'| {first}, to {second} |'))
-    measured = results['links'][aims.LINK.name]
     rounds = [measured[first]['steps_per_sec'],
               measured[first].get('local_steps_per_sec',
                                   measured[second]['steps_per_sec'])

@@ -26,12 +26,14 @@ class ClusterSums:
   def _sum_over_all(self, value_destination_pairs, options):
     """Sums gradients, the larger ones in `exchange_dtype`."""
     dtype = self._container_strategy().exchange_dtype
+    if dtype is None:
+      return super()._sum_over_all(value_destination_pairs, options)
     values = [self._local_results(value) for value, _ in
               value_destination_pairs]
     types = [value[0].dtype for value in values]
     are_smaller = [own.is_floating and wire_types.is_smaller(dtype, own)
                    for own in types]
-    if dtype is not None and not any(are_smaller):
+    if not any(are_smaller):
       raise ValueError(
           '`exchange_dtype` must be smaller than the type of a gradient. '
           f'Received: {dtype!r} with gradients of '
