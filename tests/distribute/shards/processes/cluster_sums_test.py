@@ -19,8 +19,6 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_config
-from tfplugin.distribute.shards import cross_shard_extended
-from tfplugin.distribute.shards.processes import cluster_sums
 
 _PROGRAM = pathlib.Path(__file__).with_name('cluster_sums_program.py')
 _ROOT = str(_PROGRAM.parents[4])
@@ -163,10 +161,7 @@ def test_of_three_workers_each_addition_is_rounded(tmp_path, engine):
 
 
 def test_devices_of_each_process(tmp_path):
-  """Of whole numbers no sum is rounded; both devices have their gradient.
-
-  One is large, so that it is summed in parts.
-  """
+  """Of whole numbers no sum is rounded; both devices have their gradient."""
   whole = np.arange(600_000, dtype=np.float32) % 501
   shards = [{'whole': whole + shard,
              'rows': np.full([1, 2], 3.0 + shard, np.float32),
@@ -217,54 +212,3 @@ def test_gradients_that_are_summed_by_hand_get_a_warning(tmp_path):
   for each, log in zip(found, logs):
     _check(each, _sums(shards, np.float32))
     assert log.count('`tfplugin.cross_replica_sum` sums: it sums in their') == 1
-
-
-class _Engine:
-  """Sums nothing: the results are new tensors."""
-
-  worker_devices = ('/cpu:0',)
-  exchange_dtype = 'float16'
-  _per_device = cross_shard_extended.GroupReduction._per_device
-
-  def __init__(self):
-    self.turns = []
-
-  def _container_strategy(self):
-    return self
-
-  def _local_results(self, value):
-    return (value,)
-
-  def _reduce_over_all(self, reduce_op, pairs, options):
-    del reduce_op, options
-    self.turns.append([
-        (value, value + tf.cast(1, value.dtype)) for value, _ in pairs])
-    return [result for _, result in self.turns[-1]]
-
-
-class _InTurn(cluster_sums.ClusterSums, _Engine):
-  pass
-
-
-def test_parts_are_summed_two_at_a_time_the_last_value_first():
-  """Of 2.5 MiB of halves; a small value is in the turn of a neighbour."""
-  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-    values = [tf.range(10.0), tf.reshape(tf.range(1310720.0) % 7, [2, -1]),
-              tf.range(3.0), tf.range(4)]
-    engine = _InTurn()
-    found = engine._reduce_over_all(
-        tf.distribute.ReduceOp.SUM,
-        [(v if v.dtype == tf.int32 else tf.cast(v, tf.float16), None)
-         for v in values], None)
-    for value, result in zip(values, found):
-      assert result.shape == value.shape
-      np.testing.assert_array_equal(*session.run([value + 1, result]))
-  *in_turn, (of_integers,) = engine.turns
-  assert of_integers[0].dtype == tf.int32
-  third = 1310720 // 3
-  assert [[value.shape[0] for value, _ in turn] for turn in in_turn] == [
-      [3, third], [third + 1], [third + 1, 10]]
-  waits = [[control.outputs[0] is in_turn[i - 2][-1][1]
-            for i, turn in enumerate(in_turn) for value, _ in turn
-            for control in value.op.control_inputs]]
-  assert waits == [[True, True]]
