@@ -32,7 +32,8 @@ ON_SERVER = (ASYNC, 'drop stale', 'clipping')
 # Each step waits for all workers, and takes the mean of their gradients.
 SYNC = 'SyncReplicas'
 CROSS_SHARD, MIRRORED = 'cross shard', 'MultiWorkerMirrored'
-RINGS = (CROSS_SHARD, MIRRORED)
+IN_HALVES = 'cross shard, exchange_dtype=\'float16\''
+RINGS = (CROSS_SHARD, IN_HALVES, MIRRORED)
 # Horovod's processes talk to each other all the time, so that they are there
 # only while they are measured.
 ENGINE, HOROVOD = 'cross shard, engine=\'horovod\'', 'Horovod'

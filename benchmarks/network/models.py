@@ -131,7 +131,8 @@ def ring_step(cell: cells.Cell) -> Any:
   elif cell.name == cells.ENGINE:
     strategy = cross_shard_strategy.CrossShardStrategy(engine='horovod')
   else:
-    strategy = cross_shard_strategy.CrossShardStrategy()
+    strategy = cross_shard_strategy.CrossShardStrategy(
+        exchange_dtype='float16' if cell.name == cells.IN_HALVES else None)
   with strategy.scope():
     step = _step(lambda gradients: gradients)
   return tf.function(lambda: strategy.run(step))

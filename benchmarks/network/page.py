@@ -124,7 +124,8 @@ def _secs(cluster: network_times.Cluster, cell: cells.Cell) -> float:
   if not cell.period:
     return cluster.step_secs
   if cell.name in cells.RINGS + cells.OF_HOROVOD:
-    return network_times.ring_secs(cluster)
+    return network_times.ring_secs(
+        cluster, 'float16' if cell.name == cells.IN_HALVES else None)
   if not cell.exchange:
     return network_times.server_secs(cluster, cell.name == cells.SYNC)
   settings = cells.EXCHANGES[cell.exchange]

@@ -13,8 +13,9 @@ longer. --try takes a minute or two for a few cells, prints the
 part and writes nothing: to see that everything works here.
 
 --add takes names of cells, and adds rounds of these to the results that there
-are, on all links that they were measured on: the middle of more rounds is
-closer to what a long training does. It has to be the same machine.
+are, on all links that one of them was measured on: the middle of more rounds is
+closer to what a long training does. A new cell is added beside one that was
+measured. It has to be the same machine.
 
 --contrib is a Python 3.7 with TensorFlow 1.15, for the originals' figures;
 --horovod one that has Horovod beside all else: `make test-horovod` makes
@@ -109,10 +110,10 @@ def _no_addition(results: Optional[page_part.Results], about: dict[str, Any],
   """Why rounds of cells cannot be added to results; None: they can."""
   if results is None:
     return f'there is no {page.PART.results} to add rounds to'
-  missing = set(names).difference(*results['links'].values())
-  if missing:
-    return (f'{page.PART.results} has no {", no ".join(sorted(missing))} to '
-            'add rounds to: measure all anew, without --add')
+  if set(names).isdisjoint(set().union(*results['links'].values())):
+    return (f'{page.PART.results} has no {", no ".join(sorted(names))} to '
+            'add rounds to: name one that it has beside it, or measure all '
+            'anew, without --add')
   for first, second, _ in aims.AIMS:
     if second != cells.LOCAL and (first in names) != (second in names):
       return (f'the page compares {first!r} with {second!r} of the same round: '

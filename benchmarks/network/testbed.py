@@ -78,14 +78,18 @@ class Testbed:
   def add(self, results: dict[str, Any], names: Collection[str]) -> None:
     """Adds rounds of cells where they have been measured.
 
+    One that has not been is measured on the links of the others.
+
     Args:
       results: What `measure` returned.
       names: Those of the cells.
     """
+    new = set(names).difference(*results.values())
     for link in cells.LINKS:
+      known = new.union(results.get(link.name, ())).intersection(names)
       self._measure_link(link, results, list(_slots(link, [
           cell for cell in cells.STAYING_CELLS
-          if cell.name in names and cell.name in results.get(link.name, ())])))
+          if cell.name in known]) if known > new else []))
 
   def _measure_link(self, link, results, slots):
     while slots:

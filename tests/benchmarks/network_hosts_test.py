@@ -102,7 +102,7 @@ def test_where_there_can_be_none_it_says_what_is_not_run(
   monkeypatch.setattr(sys, 'platform', system)
   assert run.main([]) == 1
   said = capsys.readouterr().err
-  assert words in said and 'Not run: all 35 cells on unshaped, 1000' in said
+  assert words in said and 'Not run: all 36 cells on unshaped, 1000' in said
 
 
 class _Testbed:

@@ -321,7 +321,7 @@ def test_cells_have_names_of_their_own():
                cells.program_cell(whose, period) for period in
                cells.PROGRAM_PERIODS
                for whose in (cells.CONTRIB, cells.AS_CONTRIB)]
-  assert len(set(every)) == len(every) == 6 + 4 * 6 + 2 + 1 + 2 + 2 + 6
+  assert len(set(every)) == len(every) == 6 + 4 * 6 + 2 + 1 + 3 + 2 + 6
   assert cells.MODEL_BYTES == 4 * (785 * 1024 + 1025 * 1024 + 1025 * 10)
 
 

@@ -111,6 +111,18 @@ def test_rounds_are_added_where_a_cell_has_been_measured(monkeypatch):
   assert set(results) == {'unshaped', '100 Mbit/s'}
 
 
+def test_a_new_cell_is_measured_beside_one_that_has_been(monkeypatch):
+  added = []
+  monkeypatch.setattr(
+      testbed.Testbed, '_measure_link', lambda self, link, results, slots: (
+          added.extend((link.name, cell.name) for _, cell in slots)))
+  testbed.Testbed(_Hosts(), pathlib.Path()).add(
+      {'100 Mbit/s': {cells.CROSS_SHARD: {}}, '50 Mbit/s': {cells.SYNC: {}}},
+      [cells.CROSS_SHARD, cells.IN_HALVES])
+  assert set(added) == {('100 Mbit/s', cells.CROSS_SHARD),
+                        ('100 Mbit/s', cells.IN_HALVES)}
+
+
 def test_workers_of_elastic_averaging_begin_apart(monkeypatch):
   """By half of what one alone would need, with time for more, on slow links."""
   asked = []

@@ -255,6 +255,7 @@ def test_a_ring():
   """Of 4 workers each sends 2 * 3 quarters of the model, and sums 3 of them."""
   four = _with(num_worker=4, host_secs=0.25)
   assert network_times.ring_secs(four) == 0.5 + 0.125 + 6 / 4
+  assert network_times.ring_secs(four, 'float16') == 0.5 + 0.125 + 3 / 4
   assert network_times.ring_secs(_CLUSTER) == 0.5
 
 

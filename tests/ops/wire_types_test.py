@@ -133,6 +133,41 @@ def test_the_ends_of_a_block_arrive_whatever_the_dither(dither):
       np.testing.assert_allclose(arrives[end], value[end], atol=1e-6)
 
 
+@pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
+@pytest.mark.parametrize('own', [tf.float32, tf.float64])
+def test_a_summand_is_rounded_and_not_clipped(dtype, own):
+  half = tf.as_dtype(dtype).as_numpy_dtype
+  value = np.array([[1.0004883, 3e-6, 65504.0], [7e4, -7e4, 1e-8]])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    sent = wire_types.encode_summand(tf.constant(value, own), dtype)
+    assert sent.dtype == dtype
+    total = wire_types.decode_sum(sent, dtype, own)
+    assert total.dtype == own
+    found = session.run(total)
+  with np.errstate(over='ignore'):
+    np.testing.assert_array_equal(
+        found, value.astype(np.float32).astype(half).astype(np.float64))
+  assert np.isinf(found[1, :2]).all() == (dtype == 'float16')
+
+
+@pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
+def test_rows_are_sent_as_halves(dtype):
+  """Engines gather these; the bits of a bfloat16 are sent as theirs."""
+  half = tf.as_dtype(dtype).as_numpy_dtype
+  values = np.array([[1.0004883, 3e-6], [3e4, 7e4]], np.float32)
+  with tf.Graph().as_default(), tf1.Session() as session:
+    rows = tf.IndexedSlices(tf.constant(values), tf.constant([2, 0]),
+                            tf.constant([4, 2]))
+    sent = wire_types.encode_summand(rows, dtype)
+    assert sent.values.dtype == tf.float16
+    found = session.run(wire_types.decode_sum(sent, dtype, tf.float32))
+  with np.errstate(over='ignore'):
+    np.testing.assert_array_equal(
+        found.values, values.astype(half).astype(np.float32))
+  assert found.indices.tolist() == [2, 0]
+  assert found.dense_shape.tolist() == [4, 2]
+
+
 @pytest.mark.parametrize('exchange_dtype, dtype, expected', [
     (None, tf.float32, False), ('float16', tf.float32, True),
     ('float16', tf.float16, False), ('bfloat16', tf.float16, False),

@@ -47,7 +47,7 @@ exchange:
   elastic averaging     t steps take max(B + h, C(B + h / 2)), B = t * (s + c),
                         in parts if t = 1
     with overlap        t steps take max(t * s + h, C(h)), in parts
-  cross shard           a step takes s + h / 2 + 2 * (W - 1) * (M / (W * R) + L)
+  cross shard           a step takes s + h / 2 + 2 * (W - 1) * (m / W + L)
 
 Asynchronous SGD, drop stale and clipping have their variables on the servers.
 So has SyncReplicas, whose workers wait for each other and so pull and push at
@@ -124,6 +124,15 @@ class Cluster:
                        f'Received: {self.largest_part!r}.')
 
 
+def _message_secs(cluster: Cluster, exchange_dtype: Optional[str]) -> float:
+  """Returns m, the time of one message of the whole model."""
+  if exchange_dtype not in BYTES_LEFT:
+    raise ValueError(
+        f'`exchange_dtype` must be one of {tuple(BYTES_LEFT)}. Received: '
+        f'{exchange_dtype!r}.')
+  return BYTES_LEFT[exchange_dtype] * cluster.model_bytes / cluster.link_bytes
+
+
 def cycle_secs(cluster: Cluster, between_secs: float,
                exchange_dtype: Optional[str] = None,
                in_parts: bool = False) -> float:
@@ -136,12 +145,7 @@ def cycle_secs(cluster: Cluster, between_secs: float,
     >>> cycle_secs(alone, 0.0), round(cycle_secs(alone, 0.01, 'float16'), 3)
     (0.02, 0.02)
   """
-  if exchange_dtype not in BYTES_LEFT:
-    raise ValueError(
-        f'`exchange_dtype` must be one of {tuple(BYTES_LEFT)}. Received: '
-        f'{exchange_dtype!r}.')
-  message = BYTES_LEFT[exchange_dtype] * cluster.model_bytes / (
-      cluster.link_bytes)
+  message = _message_secs(cluster, exchange_dtype)
   between_secs += 4 * cluster.latency_secs
   last = min(cluster.largest_part, _PART) if in_parts else cluster.largest_part
   if in_parts or 0.5 < last < 1:
@@ -204,7 +208,7 @@ def server_secs(cluster: Cluster, meets: bool = False) -> float:
   return max(cluster.step_secs + cluster.host_secs, secs)
 
 
-def ring_secs(cluster: Cluster) -> float:
+def ring_secs(cluster: Cluster, exchange_dtype: Optional[str] = None) -> float:
   """Returns the time of a step that sums gradients around a ring of workers.
 
   Example:
@@ -213,5 +217,4 @@ def ring_secs(cluster: Cluster) -> float:
   """
   workers = cluster.num_worker
   return cluster.step_secs + cluster.host_secs / 2 + 2 * (workers - 1) * (
-      cluster.model_bytes / (workers * cluster.link_bytes) +
-      cluster.latency_secs)
+      _message_secs(cluster, exchange_dtype) / workers + cluster.latency_secs)

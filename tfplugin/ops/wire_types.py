@@ -28,7 +28,9 @@ from typing import Union
 import tensorflow as tf
 
 INT8 = 'int8'
-TYPES = ('float16', 'bfloat16', INT8)
+# Types that can be added on the way.
+SUM_TYPES = ('float16', 'bfloat16')
+TYPES = (*SUM_TYPES, INT8)
 BLOCK = 256
 # The middle and the step of a block.
 _HEADER_BYTES = 8
@@ -41,6 +43,7 @@ _LEAST_STEP = 2.0 ** -126
 _STRIDE, _DITHERS = 633, 1024
 
 Dither = Union[float, tf.Tensor]
+Summand = Union[tf.Tensor, tf.IndexedSlices]
 Shape = Union[tf.TensorShape, tf.Tensor]
 
 
@@ -120,6 +123,36 @@ def decode(sent: tf.Tensor, shape: Shape, dtype: tf.DType) -> tf.Tensor:
   codes = tf.reshape(codes, [count, BLOCK])
   value = headers[:, :1] + tf.cast(codes, tf.float32) * headers[:, 1:]
   return tf.cast(tf.reshape(tf.reshape(value, [-1])[:size], shape), dtype)
+
+
+def encode_summand(value: Summand, exchange_dtype: str) -> Summand:
+  """Returns `value` as it is sent to be added up by n processes.
+
+    sum = Q(... Q(Q(value[0]) + Q(value[1])) ... + Q(value[n - 1]))
+
+  Q rounds to `exchange_dtype`, in which every addition is made; the order
+  is that of a ring. Q does not clip, so the sum shows an overflow: it is
+  infinite. Rows of `IndexedSlices` are gathered, not added: each is Q(row).
+
+  Example:
+    >>> encode_summand(tf.constant([1.0004, 1e5, 1e-8]), 'float16').numpy()
+    array([ 1., inf,  0.], dtype=float16)
+  """
+  return _bitcast_rows(tf.cast(value, exchange_dtype), tf.float16)
+
+
+def decode_sum(total: Summand, exchange_dtype: str,
+               dtype: tf.DType) -> Summand:
+  """Returns a sum of results of `encode_summand`, in its own `dtype`."""
+  return tf.cast(_bitcast_rows(total, exchange_dtype), dtype)
+
+
+def _bitcast_rows(value, dtype):
+  """Returns rows with other types of 16 bits: no engine gathers bfloat16."""
+  if not isinstance(value, tf.IndexedSlices):
+    return value
+  return tf.IndexedSlices(tf.bitcast(value.values, dtype), value.indices,
+                          value.dense_shape)
 
 
 def _encode_blocks(value, dither, keeps_zero):

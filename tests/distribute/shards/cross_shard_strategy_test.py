@@ -3,6 +3,7 @@
 """Tests for tfplugin.distribute.shards.cross_shard_strategy."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -254,10 +255,31 @@ def test_devices_default_to_all_logical_cpus():
     ({'devices': CPUS[:2], 'group_assignment': [[0, 1], [2, 3]]}, ValueError,
      r'permutation of range\(2\)'),
     ({'group_assignment': [[0, 1], [2]]}, ValueError, 'one size'),
+    ({'exchange_dtype': 'int8'}, ValueError,
+     r"`exchange_dtype` .*\('float16', 'bfloat16'\), .* added.*'int8'.*None"),
+    ({'exchange_dtype': 'bfloat16', 'engine': 'horovod'}, ValueError,
+     "`exchange_dtype` must be 'float16' or None .*engine='tensorflow'"),
 ])
 def test_bad_input_is_refused(kwargs, error, message):
   with pytest.raises(error, match=message):
     CrossShardStrategy(**kwargs)
+
+
+def test_one_process_says_that_it_exchanges_nothing(caplog):
+  strategy = CrossShardStrategy(CPUS[:2], exchange_dtype='float16')
+  assert strategy.exchange_dtype == 'float16'
+  assert [record.getMessage() for record in caplog.records] == [
+      '`exchange_dtype` has no effect in one process, whose sums need no '
+      "network. Received: 'float16'. Leave it out, or start several processes "
+      'with `TF_CONFIG`.']
+
+
+def test_an_evaluator_of_a_cluster_takes_the_same_settings(caplog, monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {'chief': ['a:1'], 'worker': ['b:1']},
+      'task': {'type': 'evaluator', 'index': 0}}))
+  CrossShardStrategy(CPUS[:1], exchange_dtype='float16')
+  assert not caplog.records
 
 
 def test_accumulators_of_workers_are_refused(behavior):

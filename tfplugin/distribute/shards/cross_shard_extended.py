@@ -21,6 +21,7 @@ from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards.building import shard_run
+from tfplugin.distribute.shards.processes import cluster_sums
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
@@ -86,28 +87,32 @@ class GroupReduction(met_updates.MetUpdates):
     """Reduces gradients over their groups."""
     groups = self._container_strategy().group_assignment
     if groups is None or len(groups) == 1:
-      return self._reduce_over_all(_SUM, value_destination_pairs, options)
+      return self._sum_over_all(value_destination_pairs, options)
     values = [self._local_results(v) for v, _ in value_destination_pairs]
     own_groups = self._own_groups(groups)
-
-    def per_replica(fn, *lists):
-      results = []
-      for index, group in enumerate(own_groups):
-        with tf.device(self.worker_devices[index]):
-          results.append(fn(*(each[index] for each in lists), group))
-      return _tf_internals.regroup(tuple(results))
-
-    apart = [per_replica(lambda x, group: all_reduce.put_in_group(
-        x, group, len(groups)), each) for each in values]
-    totals = self._reduce_over_all(_SUM, [
-        (value, destination) for value, (_, destination)
-        in zip(apart, value_destination_pairs)], options)
+    totals = self._sum_over_all([
+        (self._per_device(lambda x, group: all_reduce.put_in_group(
+            x, group, len(groups)), each, own_groups), destination)
+        for each, (_, destination) in zip(values, value_destination_pairs)],
+                                options)
 
     def take(total, x, group):
       return all_reduce.take_from_group(total, x, group, len(groups))
 
-    return [per_replica(take, self._local_results(total), each)
+    return [self._per_device(take, self._local_results(total), each, own_groups)
             for total, each in zip(totals, values)]
+
+  def _per_device(self, fn: Callable, *lists: Sequence) -> Any:
+    """Returns `fn` of the items of each device, made on that device."""
+    results = []
+    for device, *each in zip(self.worker_devices, *lists):
+      with tf.device(device):
+        results.append(fn(*each))
+    return _tf_internals.regroup(tuple(results))
+
+  def _sum_over_all(self, value_destination_pairs, options):
+    """Sums gradients over all replicas."""
+    return self._reduce_over_all(_SUM, value_destination_pairs, options)
 
   def _reduce_over_all(self, reduce_op, value_destination_pairs, options):
     """Reduces over all replicas, by TensorFlow."""
@@ -300,7 +305,8 @@ class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
                      cross_device_ops=packed_reduction.PackedReduction())
 
 
-class ClusterExtended(GroupReduction, mirrored_variables.MirroredInGraph,
+class ClusterExtended(cluster_sums.ClusterSums, GroupReduction,
+                      mirrored_variables.MirroredInGraph,
                       _tf_internals.CollectiveAllReduceExtended):
   """The devices of every worker of a cluster, by TensorFlow's collectives."""
 

@@ -19,6 +19,9 @@ from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.ops import shard_reduction
+from tfplugin.ops import wire_types
+
+tf1 = tf.compat.v1
 
 # The engines of sums over processes.
 TENSORFLOW = 'tensorflow'
@@ -71,6 +74,10 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusal_mixins.OneStrategy,
   training model_fn reports are of all rows. With several hosts they are of the
   first shard.
 
+  With `exchange_dtype` several processes sum gradients in a smaller type, each
+  addition rounded, and apply them in their own type. An overflow is infinite in
+  all of them. All else that is summed keeps its type.
+
   Supported: Estimator (`RunConfig(train_distribute=...)`), `strategy.run`,
   `Model.fit`, with the features that Keras has for a MirroredStrategy only
   (`mixed_float16`, `BackupAndRestore`); dense and sparse gradients, partitioned
@@ -111,7 +118,9 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusal_mixins.OneStrategy,
                devices: Optional[Sequence[str]] = None,
                reduction: str = shard_reduction.MEAN,
                group_assignment: groups_lib.GroupAssignment = None,
-               engine: str = TENSORFLOW):
+               engine: str = TENSORFLOW,
+               *,
+               exchange_dtype: Optional[str] = None):
     """Creates the strategy; with collectives, before any other op.
 
     Args:
@@ -121,12 +130,15 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusal_mixins.OneStrategy,
       group_assignment: List of lists of shard indices that reduce together.
       engine: The engine of sums over several processes: `'tensorflow'`, or
         `'horovod'`, which has to be installed; one process needs neither.
+      exchange_dtype: A smaller type, in which gradients are summed over several
+        processes: `'float16'`, or `'bfloat16'`, which Horovod cannot sum. None:
+        their own type. docs/exchange.md has the rule.
 
     Raises:
       TypeError: `devices` is not a list of strings.
-      ValueError: An unknown or repeated device, another reduction or engine,
-        groups that do not fit the shards, or a cluster with parameter servers
-        or with gaps between the numbers of its tasks.
+      ValueError: An unknown or repeated device, another reduction, engine or
+        type, groups that do not fit the shards, or a cluster with parameter
+        servers or with gaps between the numbers of its tasks.
       ImportError: The engine is not installed.
       TimeoutError: Horovod's first process cannot be reached.
     """
@@ -136,10 +148,18 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusal_mixins.OneStrategy,
       raise ValueError(
           f'`engine` must be {TENSORFLOW!r} or {HOROVOD!r}. Received: '
           f'{engine!r}. The first one needs nothing else.')
+    _check_exchange_dtype(exchange_dtype, engine)
     membership.refuse('CrossShardStrategy')
     cluster_config.rewrite()
-    _check_cluster(cluster_task.from_environment())
+    task = cluster_task.from_environment()
+    _check_cluster(task)
+    if exchange_dtype is not None and task.num_workers == 1:
+      tf1.logging.warning(
+          '`exchange_dtype` has no effect in one process, whose sums need no '
+          'network. Received: %r. Leave it out, or start several processes '
+          'with `TF_CONFIG`.', exchange_dtype)
     self._engine = engine
+    self._exchange_dtype = exchange_dtype
     self._reduction = reduction
     self._group_assignment = group_assignment
     # Not super(): a cluster's class has another strategy among its bases.
@@ -156,6 +176,11 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusal_mixins.OneStrategy,
   def group_assignment(self) -> groups_lib.GroupAssignment:
     """The groups of shards that reduce together, or None."""
     return self._group_assignment
+
+  @property
+  def exchange_dtype(self) -> Optional[str]:
+    """The type in which processes sum gradients, or None for their own."""
+    return self._exchange_dtype
 
   @property
   def reduced_together(self) -> int:
@@ -186,6 +211,20 @@ class _ClusterStrategy(CrossShardStrategy,
 
 # Estimator recognises a strategy that runs its own session by the class name.
 _ClusterStrategy.__name__ = tf.distribute.MultiWorkerMirroredStrategy.__name__
+
+
+def _check_exchange_dtype(exchange_dtype: Optional[str], engine: str) -> None:
+  """Raises ValueError unless the engine sums values of the type."""
+  if exchange_dtype not in (None, *wire_types.SUM_TYPES):
+    raise ValueError(
+        f'`exchange_dtype` must be one of {wire_types.SUM_TYPES}, whose values '
+        f'can be added. Received: {exchange_dtype!r}. None sums gradients in '
+        'their own types.')
+  if engine == HOROVOD and exchange_dtype == 'bfloat16':
+    raise ValueError(
+        "`exchange_dtype` must be 'float16' or None with engine='horovod', "
+        "which cannot sum bfloat16. Received: 'bfloat16'. Pass 'float16', or "
+        f'engine={TENSORFLOW!r}.')
 
 
 def _check_cluster(task: cluster_task.ClusterTask) -> None:

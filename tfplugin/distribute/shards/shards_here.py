@@ -194,7 +194,10 @@ def shards_here(caller: str) -> Shards:
   """
   shards, kind = _in_this_process(caller)
   num_processes = horovod_processes.number()
-  if num_processes == 1:
+  extended = tf.distribute.get_strategy().extended
+  # The replicas of such a strategy are those of all processes.
+  if num_processes == 1 or isinstance(
+      extended, horovod_processes.HorovodReduction):
     return shards
   if shards.size > 1:
     raise RuntimeError(_TWO_KINDS.format(
