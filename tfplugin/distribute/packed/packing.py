@@ -44,6 +44,9 @@ _TYPES = frozenset((
     tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64,
     tf.complex128, tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8))
 
+# The types of indices that may also be the sizes of a `tf.split`.
+INDEX_TYPES = frozenset((tf.int32, tf.int64))
+
 # Source and destination device.
 Way = tuple[str, str]
 
@@ -162,20 +165,22 @@ def _slices_carried(values: Sequence[Any], ways: Sequence[Way]) -> list[Any]:
 def indices_sent_together(
     indices: Sequence[tf.Tensor], source: str, destination: str,
     ) -> list[tuple[tf.Tensor, tf.Tensor]]:
-  """Returns `indices`, of rank 1, at the destination, and how many they are.
+  """Returns `indices`, of known ranks, at the destination, and their numbers.
 
   Equal tensors are sent once.
   """
   each_once = {each.ref(): each for each in indices}
-  dtype, number = indices[0].dtype, len(each_once)
+  dtype = indices[0].dtype
+  ranks = [each.shape.rank for each in each_once.values()]
   with placement.only_on(that_packs(source, dtype)):
-    sent = tf.concat([[tf.size(each, dtype) for each in each_once.values()],
-                      *each_once.values()], 0)
+    sent = tf.concat([
+        *(tf.shape(each, dtype) for each in each_once.values()),
+        *(tf.reshape(each, [-1]) for each in each_once.values())], 0)
   with placement.only_on(that_packs(destination, dtype)):
-    counts = sent[:number]
-    arrived = dict(zip(each_once, zip(
-        tf.split(sent[number:], counts, num=number),
-        tf.unstack(counts, num=number))))
+    shapes = tf.split(sent[:sum(ranks)], ranks)
+    counts = [tf.reduce_prod(shape) for shape in shapes]
+    parts = tf.split(sent[sum(ranks):], tf.stack(counts), num=len(ranks))
+    arrived = dict(zip(each_once, zip(map(tf.reshape, parts, shapes), counts)))
   return [arrived[each.ref()] for each in indices]
 
 
@@ -228,6 +233,7 @@ def _are_packable_slices(value: Any) -> bool:
       isinstance(value, tf.IndexedSlices) and
       isinstance(value.values, tf.Tensor) and
       isinstance(value.indices, tf.Tensor) and
+      value.indices.dtype in INDEX_TYPES and
       value.indices.shape.rank == 1 and value.values.shape.rank and
       are_small_rows(value.values.shape.as_list()[0], value.values.shape[1:],
                      value.dtype))

@@ -100,6 +100,11 @@ def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
     reads.setdefault(read.inputs[0].op, read)
   if len(reads) < 2:
     return
+  for read, _ in uses:
+    first = reads[read.inputs[0].op]
+    if read is not first:
+      # A write that waits for this read waits for the first one, too.
+      _tf_internals.add_control_inputs(read, [first])
   first_read, first_consumer = uses[0]
   with tf.init_scope():
     parts = dict(zip(reads, packing.packed(
