@@ -371,15 +371,6 @@ def trained_types():
   return [_mean(rows[0] * rows[1]) + _mean(rows[2] * rows[3])]
 
 
-@_model
-def short_ids():
-  """Ids of 16 bits, which only reference variables take."""
-  ids = _ids([1, 3, 3], dtype=np.int16)
-  a, b = _tables('a', 'b', use_resource=False, trainable=False)
-  return [_mean(tf.nn.embedding_lookup(a, ids) *
-                tf.nn.embedding_lookup(b, ids) * _table('v', 4))]
-
-
 def _late(ids):
   """Returns `ids`, which are known only after some work."""
   x = _data(256, 256)
@@ -392,7 +383,8 @@ def _late(ids):
 def changed_after_a_lookup():
   """Changes a table when its rows have been looked up."""
   ids = _ids([1, 3, 3])
-  a, b = _tables('v_a', 'v_b', use_resource=True)
+  a, = _tables('a', use_resource=True, trainable=False)
+  b = _table('v_b', seed=1, use_resource=True)
   before = tf.gather(a, ids)
   with tf.control_dependencies([before]):
     changed = a.assign(tf.zeros([8, 4]))
@@ -528,19 +520,6 @@ def drawn_ids():
 
 
 @_model
-def started_by_rows():
-  """Initial values of a worker's variables, of rows that the loss has, too."""
-  ids = _ids([1, 3])
-  tables = _tables('v_a', 'v_b')
-  rows = [tf.gather(table, ids) for table in tables]
-  copies = [tf1.get_variable(
-      f'copy_{index}', [2, 4], initializer=lambda *_, each=each, **__: each,
-      trainable=False, collections=[tf1.GraphKeys.LOCAL_VARIABLES])
-            for index, each in enumerate(rows)]
-  return [_mean(rows[0] * rows[1]) + _mean(copies[0] * copies[1])]
-
-
-@_model
 def custom_gradient():
   """A gradient of the program's own, and rows that are used twice."""
   ids = _ids([1, 3, 3])
@@ -569,6 +548,5 @@ PROGRAMS = {each.__name__: each for each in (
     deep_fm, attention, evolution, two_towers, experts, sampled_softmax,
     noise_contrast, weighted_columns, sequences, sparse_ids, parts, branches,
     captured, cached, maps, ranks, no_ids, other_gathers, types, trained_types,
-    short_ids, changed_after_a_lookup, center_loss, gradients_of_rows, printed,
-    wide_rows, neighbours, devices, ragged, drawn_ids, started_by_rows,
-    custom_gradient, growing)}
+    changed_after_a_lookup, center_loss, gradients_of_rows, printed,
+    wide_rows, neighbours, devices, ragged, drawn_ids, custom_gradient, growing)}

@@ -129,19 +129,23 @@ def _send_together(lookups: Sequence[_Lookup]) -> None:
   """
   first = lookups[0]
   worker, server = first.users[0].device, first.server
+  ids_of_all = [each.ids for each in lookups]
+  widths = [each.row_shape.num_elements() for each in lookups]
   sizes = [packing.rows_bytes(each.ids.shape.num_elements(), each.row_shape,
                               each.rows.dtype) for each in lookups]
+  if not packing.saves_messages(ids_of_all, widths, sizes):
+    return
   with tf.init_scope():
     arrived = packing.indices_sent_together(
-        [each.ids for each in lookups], first.ids.device, server)
+        ids_of_all, first.ids.device, server)
     with placement.only_on(worker):
       shapes = [tf.shape(each.ids) for each in lookups]
       counts = [tf.size(each.ids) for each in lookups]
     for each, (ids, _) in zip(lookups, arrived):
       _tf_internals.redirect_input(each.op, 1, ids)
     with placement.only_on(server):
-      found = [tf.reshape(each.rows, [-1, each.row_shape.num_elements()])
-               for each in lookups]
+      found = [tf.reshape(each.rows, [-1, width])
+               for each, width in zip(lookups, widths)]
     parts = packing.rows_sent_together(
         found, counts, sizes, server, worker)
     with placement.only_on(worker):
