@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.distribute.packed import packed_gathers
 from tests.distribute.packed import packed_programs
 from tests.distribute.packed import packed_recommenders
 from tests.distribute.packed import packed_strangers
@@ -18,7 +19,8 @@ from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
 
-_PROGRAMS = {**packed_strangers.PROGRAMS, **packed_recommenders.PROGRAMS}
+_PROGRAMS = {**packed_strangers.PROGRAMS, **packed_recommenders.PROGRAMS,
+             **packed_gathers.PROGRAMS}
 _FORMS = ('plain, strategy', 'drop, strategy', 'clip, strategy',
           'drop, decorator', 'clip, decorator', 'drop, locked',
           'both, optimizer')
