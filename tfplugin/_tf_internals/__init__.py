@@ -79,7 +79,6 @@ from tfplugin._tf_internals.op_types import is_same_computation
 from tfplugin._tf_internals.op_types import is_tpu_sum
 from tfplugin._tf_internals.op_types import is_value_of_variable
 from tfplugin._tf_internals.op_types import is_variable
-from tfplugin._tf_internals.op_types import look_up_again
 from tfplugin._tf_internals.op_types import makes_variable
 from tfplugin._tf_internals.op_types import may_vary
 from tfplugin._tf_internals.op_types import mean_loss_denominator

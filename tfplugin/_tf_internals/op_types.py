@@ -143,14 +143,6 @@ def table_of_lookup(op: tf.Operation) -> Optional[tf.Operation]:
       tf.get_static_value(op.inputs[2]) == 0) else None
 
 
-def look_up_again(op: tf.Operation, ids: tf.Tensor) -> tf.Tensor:
-  """Returns the rows of the table of a lookup for other ids."""
-  if op.type == 'ResourceGather':
-    return tf.raw_ops.ResourceGather(
-        resource=op.inputs[0], indices=ids, dtype=op.outputs[0].dtype)
-  return tf.gather(op.inputs[0], ids)
-
-
 def takes_new_values(op: tf.Operation) -> bool:
   """Returns whether `op` takes its values from outside of the graph.
 

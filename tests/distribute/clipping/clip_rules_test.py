@@ -36,6 +36,11 @@ def test_dims_that_do_not_fit(dims, rank, text):
     clip_rules.normalize_dims(dims, rank, 'v')
 
 
+def test_a_variable_of_unknown_rank():
+  with pytest.raises(ValueError, match="'v' must have a known rank.*shape"):
+    clip_rules.normalize_dims([-1], None, 'v')
+
+
 @pytest.mark.parametrize('rules, want', [
     ({'table$': 1}, {'embedding/table': (1,)}),
     ({'^dense/': -1}, {'dense/kernel': (1,), 'dense/bias': (0,)}),

@@ -11,7 +11,9 @@ import pytest
 import tensorflow as tf
 
 from tests.distribute.packed import packed_programs
+from tests.distribute.packed import packed_recommenders
 from tests.distribute.packed import packed_strangers
+from tfplugin.distribute.packed import packing
 from tfplugin.distribute.packed import reads
 from tfplugin.testing import clusters
 
@@ -105,9 +107,10 @@ def test_ids_of_a_common_source_share_two_messages(behavior, cluster, shape):
   with lookups.session as session:
     assert session.run(lookups.total, {source(): ids}) == sum(
         ((ids + index) % 8).sum() * 10.0 ** index for index in range(_TABLES))
-  # Each is looked up once more, for ids that have arrived with the others'.
-  assert len([op for op in lookups.total.graph.get_operations() if op.type in (
-      'ResourceGather', 'GatherV2')]) == 2 * _TABLES
+  # Each one's ids have arrived with the others'.
+  assert [packing.task_of(op.inputs[1].device)[0]
+          for op in lookups.total.graph.get_operations()
+          if op.type in ('ResourceGather', 'GatherV2')] == ['ps'] * _TABLES
 
 
 def test_a_wrong_id_is_an_error_of_its_lookup(behavior, cluster):
@@ -117,3 +120,33 @@ def test_a_wrong_id_is_an_error_of_its_lookup(behavior, cluster):
   with lookups.session as session:
     with pytest.raises(tf.errors.InvalidArgumentError, match=r'8 is not in'):
       session.run(lookups.total)
+
+
+@pytest.mark.parametrize('program, to_server, to_worker', [
+    # Ids; gradients: indices, rows, columns of one; the step. Rows of 2 widths.
+    ('attention', 5, 2),
+    # Ids; gradients: indices and rows of all parts. Rows of one width.
+    ('parts', 3, 1)])
+def test_messages_of_recommenders(
+    behavior, cluster, program, to_server, to_worker):
+  del behavior
+  sent, _ = packed_programs.trained_as(
+      'plain, strategy', cluster, packed_recommenders.PROGRAMS[program])
+  assert (sent['worker', 'ps'], sent['ps', 'worker']) == (to_server, to_worker)
+
+
+def test_ids_of_16_bits_go_alone(behavior, cluster):
+  """Only reference variables take them."""
+  del behavior
+  ids = np.array([1, 3], np.int16)
+  with tf.Graph().as_default() as graph, tf1.device(cluster.device_setter(0)):
+    tables = [tf1.get_variable(f'v{index}', initializer=tf.reshape(
+        tf.range(8.0), [8, 1]), use_resource=False) for index in range(2)]
+    total = tf.add_n([tf.reduce_sum(tf.nn.embedding_lookup(
+        table, tf1.placeholder_with_default(ids, [None])))
+                      for table in tables])
+    reads.pack_reads(tf.estimator.EstimatorSpec(
+        'train', loss=total, train_op=total.op))
+    with cluster.session(0, graph) as session:
+      session.run(tf1.global_variables_initializer())
+      assert session.run(total) == 8.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.packed import reads
 from tfplugin.testing import clusters
 
@@ -37,3 +38,22 @@ def test_what_runs_before_training_is_left_alone(
                for square, tensor in zip(squares, before)]
   # Of the two on the first server only one is left, which shares no message.
   assert changed == [not runs_before, True, not runs_before, True]
+
+
+def test_a_write_after_a_read_waits_for_the_one_that_is_sent(
+    behavior, cluster):
+  """Reads of a variable share a message: the second has the first's value."""
+  del behavior
+  with tf.Graph().as_default(), tf1.device(cluster.device_setter(0)):
+    variables = [tf1.get_variable(f'v{index}', [3], use_resource=True)
+                 for index in range(4)]
+    first, second = (variables[0].value() for _ in range(2))
+    used = tf.square(second)
+    with tf.control_dependencies([second]):
+      write = variables[0].assign_add(tf.ones([3]))
+    loss = tf.reduce_sum(
+        tf.square(first) * used * tf.square(variables[2]))
+    reads.pack_reads(tf.estimator.EstimatorSpec(
+        'train', loss=loss, train_op=tf.group(loss.op, write.op)))
+    assert first.op in graph_order.upstream([used.op])
+    assert {first.op, second.op} <= graph_order.upstream([write.op])

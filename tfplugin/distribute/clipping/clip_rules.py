@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -43,17 +44,21 @@ class Rule:
   dims: tuple
 
 
-def normalize_dims(dims: Sequence[int], rank: int,
+def normalize_dims(dims: Sequence[int], rank: Optional[int],
                    name: str) -> tuple[int, ...]:
   """Returns `dims`, in [-rank, rank), sorted and not negative.
 
-  Raises ValueError, with the variable's `name`, if one is out of range or two
-  mean the same dimension.
+  Raises ValueError, with the variable's `name`, if one is out of range, two
+  mean the same dimension, or the `rank` is None.
 
   Example:
     >>> normalize_dims([-1, 0], 3, 'v')
     (0, 2)
   """
+  if rank is None:
+    raise ValueError(f'The shape of {name!r} must have a known rank. Received: '
+                     'an unknown shape. Give the variable a shape, or leave it '
+                     'out of the rules.')
   for dim in dims:
     if not -rank <= dim < rank:
       raise ValueError(f'The dims of {name!r} must be in [{-rank}, {rank}), '
@@ -109,7 +114,7 @@ def resolve(rules: Sequence[Rule],
       raise ValueError(_nothing_matches(rule, variables))
     for variable in selected:
       name = name_of(variable)
-      dims = normalize_dims(rule.dims, len(variable.shape), name)
+      dims = normalize_dims(rule.dims, variable.shape.rank, name)
       if resolved.setdefault(variable.ref(), dims) != dims:
         raise ValueError(f'`vars_to_clip_dims` must give {name!r} one set of '
                          f'dims. Received: {resolved[variable.ref()]} and '
@@ -194,10 +199,10 @@ def _rule(key, dims: tuple[int, ...]) -> Rule:
   if hasattr(key, 'deref'):
     key = key.deref()
   if hasattr(key, 'as_tensor'):  # A PartitionedVariable; its class is private.
-    normalize_dims(dims, len(key.get_shape()), key.name)
+    normalize_dims(dims, key.get_shape().rank, key.name)
     return Rule(tuple(key), dims)
   if isinstance(key, tf.Variable) or hasattr(key, 'assign'):
-    normalize_dims(dims, len(key.shape), name_of(key))
+    normalize_dims(dims, key.shape.rank, name_of(key))
     return Rule((_tf_internals.own_variable(key),), dims)
   if callable(key):
     return Rule(key, dims)

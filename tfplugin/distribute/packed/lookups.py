@@ -88,7 +88,7 @@ def _is_packable(op: tf.Operation) -> bool:
     return False
   lookup = _Lookup(op, table.device, ())
   return bool(
-      lookup.ids.device and
+      lookup.ids.device and lookup.ids.dtype in packing.INDEX_TYPES and
       packing.is_remote(lookup.server, lookup.ids.device) and
       # A lookup of a reference variable may be elsewhere.
       (op.inputs[0].dtype == tf.resource or
@@ -123,33 +123,34 @@ def _sources_of(ids: tf.Tensor) -> frozenset[tf.Operation]:
 
 
 def _send_together(lookups: Sequence[_Lookup]) -> None:
-  """Lets users have rows of one message, looked up for ids of one message."""
+  """Sends the ids of lookups in one message, and their rows in others.
+
+  The lookups stay: whatever waits for one still does.
+  """
   first = lookups[0]
   worker, server = first.users[0].device, first.server
+  ids_of_all = [each.ids for each in lookups]
+  widths = [each.row_shape.num_elements() for each in lookups]
+  sizes = [packing.rows_bytes(each.ids.shape.num_elements(), each.row_shape,
+                              each.rows.dtype) for each in lookups]
+  if not packing.saves_messages(ids_of_all, widths, sizes):
+    return
   with tf.init_scope():
-    flat = {}
-    for each in lookups:
-      if each.ids.ref() not in flat:
-        with placement.only_on(each.ids.device):
-          flat[each.ids.ref()] = tf.reshape(each.ids, [-1])
     arrived = packing.indices_sent_together(
-        [flat[each.ids.ref()] for each in lookups], first.ids.device, server)
-    with placement.only_on(server), tf.control_dependencies(
-        first.op.control_inputs):
-      found = [tf.reshape(
-          _tf_internals.look_up_again(each.op, ids),
-          [-1, each.row_shape.num_elements()])
-               for each, (ids, _) in zip(lookups, arrived)]
+        ids_of_all, first.ids.device, server)
     with placement.only_on(worker):
+      shapes = [tf.shape(each.ids) for each in lookups]
       counts = [tf.size(each.ids) for each in lookups]
+    for each, (ids, _) in zip(lookups, arrived):
+      _tf_internals.redirect_input(each.op, 1, ids)
+    with placement.only_on(server):
+      found = [tf.reshape(each.rows, [-1, width])
+               for each, width in zip(lookups, widths)]
     parts = packing.rows_sent_together(
-        found, counts, [packing.rows_bytes(
-            each.ids.shape.num_elements(), each.row_shape, each.rows.dtype)
-                        for each in lookups], server, worker)
+        found, counts, sizes, server, worker)
     with placement.only_on(worker):
-      for each, part in zip(lookups, parts):
-        rows = tf.reshape(part, tf.concat([
-            tf.shape(each.ids), each.row_shape], 0))
+      for each, part, shape in zip(lookups, parts, shapes):
+        rows = tf.reshape(part, tf.concat([shape, each.row_shape], 0))
         _use(tf.ensure_shape(rows, each.rows.shape), each)
 
 

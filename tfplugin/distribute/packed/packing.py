@@ -44,6 +44,9 @@ _TYPES = frozenset((
     tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64,
     tf.complex128, tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8))
 
+# The types of indices that may also be the sizes of a `tf.split`.
+INDEX_TYPES = frozenset((tf.int32, tf.int64))
+
 # Source and destination device.
 Way = tuple[str, str]
 
@@ -161,64 +164,93 @@ def _slices_carried(values: Sequence[Any], ways: Sequence[Way]) -> list[Any]:
 
 def indices_sent_together(
     indices: Sequence[tf.Tensor], source: str, destination: str,
-    ) -> list[tuple[tf.Tensor, tf.Tensor]]:
-  """Returns `indices`, of rank 1, at the destination, and how many they are.
+    ) -> list[tuple[tf.Tensor, Any]]:
+  """Returns `indices`, of known ranks, at the destination, and their numbers.
 
-  Equal tensors are sent once.
+  Equal tensors are sent once. Their shapes are sent if they are unknown.
   """
   each_once = {each.ref(): each for each in indices}
-  dtype, number = indices[0].dtype, len(each_once)
+  dtype = indices[0].dtype
+  of_unknown_shape = [each for each in each_once.values()
+                      if not each.shape.is_fully_defined()]
+  ranks = [each.shape.rank for each in of_unknown_shape]
   with placement.only_on(that_packs(source, dtype)):
-    sent = tf.concat([[tf.size(each, dtype) for each in each_once.values()],
-                      *each_once.values()], 0)
+    sent = tf.concat([
+        *(tf.shape(each, dtype) for each in of_unknown_shape),
+        *(tf.reshape(each, [-1]) for each in each_once.values())], 0)
   with placement.only_on(that_packs(destination, dtype)):
-    counts = sent[:number]
-    arrived = dict(zip(each_once, zip(
-        tf.split(sent[number:], counts, num=number),
-        tf.unstack(counts, num=number))))
+    sent_shapes = iter(tf.split(sent[:sum(ranks)], ranks) if ranks else ())
+    shapes = [each.shape if each.shape.is_fully_defined() else
+              next(sent_shapes) for each in each_once.values()]
+    counts = [shape.num_elements() if isinstance(shape, tf.TensorShape) else
+              tf.reduce_prod(shape) for shape in shapes]
+    parts = tf.split(sent[sum(ranks):], tf.stack(counts), num=len(counts))
+    arrived = dict(zip(each_once, zip(map(tf.reshape, parts, shapes), counts)))
   return [arrived[each.ref()] for each in indices]
 
 
 def rows_sent_together(
-    rows: Sequence[tf.Tensor], counts: Sequence[tf.Tensor],
+    rows: Sequence[tf.Tensor], counts: Sequence[Any],
     sizes: Sequence[int], source: str, destination: str) -> list[tf.Tensor]:
   """Returns matrices at the destination, which has their numbers of rows.
 
   Those of one width share messages, since TensorFlow splits them without a copy
   if their rows are aligned. `sizes` are bytes.
   """
-  result, by_width = list(rows), {}
-  for index, each in enumerate(rows):
-    by_width.setdefault(each.shape.as_list()[1], []).append(index)
-  for group in by_width.values():
-    for message in in_messages(group, sizes.__getitem__, MAX_ROWS_BYTES):
-      with placement.only_on(source):
-        sent = tf.concat([rows[index] for index in message], 0)
-      with placement.only_on(destination):
-        parts = tf.split(sent, tf.stack([counts[index] for index in message]),
-                         num=len(message))
-      for index, part in zip(message, parts):
-        result[index] = part
+  result = list(rows)
+  for message in _row_messages([each.shape.as_list()[1] for each in rows],
+                               sizes):
+    with placement.only_on(source):
+      sent = tf.concat([rows[index] for index in message], 0)
+    with placement.only_on(destination):
+      parts = tf.split(sent, tf.stack([counts[index] for index in message]),
+                       num=len(message))
+    for index, part in zip(message, parts):
+      result[index] = part
   return result
+
+
+def _row_messages(widths: Sequence[int], sizes: Sequence[int],
+                  ) -> list[list[int]]:
+  """Returns the places of the matrices of each message."""
+  by_width = {}
+  for index, width in enumerate(widths):
+    by_width.setdefault(width, []).append(index)
+  return [message for group in by_width.values()
+          for message in in_messages(group, sizes.__getitem__, MAX_ROWS_BYTES)]
+
+
+def saves_messages(indices: Sequence[tf.Tensor], widths: Sequence[int],
+                   sizes: Sequence[int]) -> bool:
+  """Returns whether indices, and matrices, need fewer messages together.
+
+  TensorFlow sends equal indices once, however they are shaped.
+  """
+  alone = {(each.op.inputs[0] if _tf_internals.is_reshape(each.op) else
+            each).ref() for each in indices}
+  return 1 + len(_row_messages(widths, sizes)) < len(alone) + len(widths)
 
 
 def _slices_sent_together(slices: Sequence[tf.IndexedSlices], source: str,
                           destination: str) -> list[tf.IndexedSlices]:
   """Returns `slices` at the destination; tables may share their indices."""
-  arrived = indices_sent_together(
-      [each.indices for each in slices], source, destination)
+  indices = [each.indices for each in slices]
+  widths = [each.values.shape[1:].num_elements() for each in slices]
+  sizes = [rows_bytes(each.values.shape.as_list()[0], each.values.shape[1:],
+                      each.dtype) for each in slices]
+  if not saves_messages(indices, widths, sizes):
+    return slices
+  arrived = indices_sent_together(indices, source, destination)
   with placement.only_on(source):
-    rows = [tf.reshape(each.values, [-1, each.values.shape[
-        1:].num_elements()]) for each in slices]
+    rows = [tf.reshape(each.values, [-1, width])
+            for each, width in zip(slices, widths)]
   rows = rows_sent_together(
-      rows, [number for _, number in arrived],
-      [rows_bytes(each.values.shape.as_list()[0], each.values.shape[1:],
-                  each.dtype) for each in slices], source, destination)
+      rows, [number for _, number in arrived], sizes, source, destination)
   with placement.only_on(destination):
     return [tf.IndexedSlices(
         tf.reshape(part, [-1, *each.values.shape.as_list()[1:]]),
-        indices, each.dense_shape)
-            for part, each, (indices, _) in zip(rows, slices, arrived)]
+        there, each.dense_shape)
+            for part, each, (there, _) in zip(rows, slices, arrived)]
 
 
 def _are_packable_slices(value: Any) -> bool:
@@ -228,6 +260,7 @@ def _are_packable_slices(value: Any) -> bool:
       isinstance(value, tf.IndexedSlices) and
       isinstance(value.values, tf.Tensor) and
       isinstance(value.indices, tf.Tensor) and
+      value.indices.dtype in INDEX_TYPES and
       value.indices.shape.rank == 1 and value.values.shape.rank and
       are_small_rows(value.values.shape.as_list()[0], value.values.shape[1:],
                      value.dtype))

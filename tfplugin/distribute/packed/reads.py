@@ -85,11 +85,14 @@ def _is_whole_read(op: tf.Operation) -> bool:
   """Returns whether `op` reads a small variable, once in each step."""
   return (_tf_internals.reads_whole_variable(op) and
           packing.is_packable(op.outputs[0]) and
+          # A reference variable may be cached in another task.
+          (op.inputs[0].dtype == tf.resource or
+           not packing.is_remote(_server_of(op), op.device)) and
           not _tf_internals.is_in_branch_or_loop(op))
 
 
 def _server_of(read: tf.Operation) -> str:
-  """Returns the device of a read's variable, where the read runs."""
+  """Returns the device of a read's variable."""
   return read.inputs[0].op.device
 
 
@@ -100,6 +103,11 @@ def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
     reads.setdefault(read.inputs[0].op, read)
   if len(reads) < 2:
     return
+  for read, _ in uses:
+    first = reads[read.inputs[0].op]
+    if read is not first:
+      # A write that waits for this read waits for the first one, too.
+      _tf_internals.add_control_inputs(read, [first])
   first_read, first_consumer = uses[0]
   with tf.init_scope():
     parts = dict(zip(reads, packing.packed(
