@@ -26,4 +26,4 @@ def test_the_table_of_the_page_is_that_of_the_results():
   part = parameter_servers.PART
   text = part.page.read_text(encoding='utf-8')
   assert part.written(text, part.read()) == text
-  assert len(part.read()['rows']) == 7
+  assert len(part.read()['rows']) == 8
