@@ -32,7 +32,7 @@ def _lines(results: figures.Results) -> Iterator[str]:
          f'{results["num_ps"]} parameter servers: steps per second of each '
          'worker, measured, with the least and the largest of the rounds, and '
          'the error of the prediction. Each variable is on the server that has '
-         'the fewest bytes so far. The plan assumes equal parts. '
+         'the fewest bytes so far. '
          '`python -m benchmarks.network.plan_check` on '
          f'{machine.sentence(results["about"])}')
   names = [cell.name for cell in cells.STAYING_CELLS if any(

@@ -200,6 +200,16 @@ def test_many_workers_share_the_link():
   # Two servers carry twice as much; a worker's own link is the limit of few.
   assert 1.98 < rate(dataclasses.replace(many, num_ps=2)) <= 2.0
   assert network_times.cycle_secs(_with(num_ps=8), 0.0) == 2.0
+  # By hand: the fullest of two servers sends 0.75 of a model, of 1 s, to each.
+  fullest = _with(num_worker=8, num_ps=2, largest_part=0.75)
+  assert network_times.cycle_secs(fullest, 0.0) == 8 * 0.75
+  assert network_times.cycle_secs(fullest, 0.0, in_parts=True) == 8 * 0.75
+  assert network_times.server_secs(
+      dataclasses.replace(fullest, step_secs=1.0), meets=True) == 1 + 2 * 6
+  # An equal part of two servers is more than the largest variable.
+  assert network_times.cycle_secs(
+      dataclasses.replace(fullest, largest_part=0.25), 0.0,
+      in_parts=True) == 8 * 0.5
   # Of elastic averaging as many: by chance W + g.
   np.testing.assert_allclose(network_times.cycle_secs(
       _with(num_worker=400, largest_part=0.1), 0.0), 400.1, rtol=1e-12)

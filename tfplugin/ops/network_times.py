@@ -16,19 +16,24 @@ time beside the pulls: (1 + g) * m. Elsewhere g = 1, since gradients need all
 variables. With overlap, and with period 1, the model is sent in parts of at
 most an eighth: g <= 1 / 8.
 
+A variable is on one server, and the fullest server limits the others. It has
+at least the largest variable, or an equal part: b = max(1 / P, g), with the g
+of elastic averaging without parts. A model of one variable (g = 1) is taken to
+be partitioned over the servers: b = 1 / P.
+
 The two directions of a link do not wait for each other. Workers whose messages
 are on the same link share it equally. Where workers' cycles begin at random,
 mean value analysis gives the time T(W) from one exchange of a worker to its
 next. For n = 1 ... W workers, with q(0) = 0 of them on a link:
 
-  r(n) = m * max(1, (1 + q(n - 1)) / P)        a message of the whole model
+  r(n) = m * max(1, (1 + q(n - 1)) * b)        a message of the whole model
   T(n) = Z + (1 + g) * r(n) + 4 * L
   q(n) = n * r(n) / T(n)
 
 Workers whose exchanges never collide need the time of a single worker, unless
 their messages fill the servers' links:
 
-  A = max(Z + (1 + g) * m + 4 * L, W * m / P)
+  A = max(Z + (1 + g) * m + 4 * L, W * m * b)
 
 In elastic averaging a server sends the largest variable first. Its push
 overlaps the pulls of the other variables. Where it is larger than all others
@@ -51,8 +56,8 @@ exchange:
 
 Asynchronous SGD, drop stale and clipping have their variables on the servers.
 So has SyncReplicas, whose workers wait for each other and so pull and push at
-the same time: max(s + h, s + 2 * W * m / P + 4 * L). Cross shard is a ring,
-without a server.
+the same time: max(s + h, s + 2 * max(1, W * b) * m + 4 * L). Cross shard is a
+ring, without a server.
 
 The processor time of an exchange overlaps the messages of other workers. Half
 of it overlaps the worker's own messages where the worker is otherwise idle.
@@ -88,9 +93,8 @@ class Cluster:
 
   `model_bytes` is the size of all trained variables, as float32. `link_bytes`
   is the data that a link carries per second in each direction, without headers;
-  see `PAYLOAD`. `num_worker` includes the chief. The parameter servers have
-  equal parts of the model. `largest_part` is the largest variable's fraction of
-  the model. `latency_secs` is one way, and `host_secs` the processor time of an
+  see `PAYLOAD`. `num_worker` includes the chief. `largest_part` is the largest
+  variable's fraction of the model; 1: it is not known. `latency_secs` is one way, and `host_secs` the processor time of an
   exchange. `call_secs` is the time in which each step without overlap calls the
   servers. It is spent without an exchange, too, as the step's graph has a part
   there.
@@ -124,6 +128,13 @@ class Cluster:
                        f'Received: {self.largest_part!r}.')
 
 
+  @property
+  def fullest_part(self) -> float:
+    """The fraction of the model on the fullest parameter server: b."""
+    known = self.largest_part if self.largest_part < 1 else 0.0
+    return max(1 / self.num_ps, known)
+
+
 def _message_secs(cluster: Cluster, exchange_dtype: Optional[str]) -> float:
   """Returns m, the time of one message of the whole model."""
   if exchange_dtype not in BYTES_LEFT:
@@ -145,16 +156,23 @@ def cycle_secs(cluster: Cluster, between_secs: float,
     >>> cycle_secs(alone, 0.0), round(cycle_secs(alone, 0.01, 'float16'), 3)
     (0.02, 0.02)
   """
-  message = _message_secs(cluster, exchange_dtype)
-  between_secs += 4 * cluster.latency_secs
   last = min(cluster.largest_part, _PART) if in_parts else cluster.largest_part
-  if in_parts or 0.5 < last < 1:
-    return max(between_secs + (1 + last) * message,
-               cluster.num_worker * message / cluster.num_ps)
+  if not in_parts and not 0.5 < last < 1:
+    return _cycle_of_meeting_secs(cluster, between_secs, exchange_dtype, last)
+  message = _message_secs(cluster, exchange_dtype)
+  return max(between_secs + 4 * cluster.latency_secs + (1 + last) * message,
+             cluster.num_worker * message * cluster.fullest_part)
+
+
+def _cycle_of_meeting_secs(cluster: Cluster, between_secs: float,
+                           exchange_dtype: Optional[str],
+                           last: float) -> float:
+  """Returns T(W) for a push of which the part `last` takes extra time."""
+  message = _message_secs(cluster, exchange_dtype)
   secs, on_link = 0.0, 0.0
   for workers in range(1, cluster.num_worker + 1):
-    way = message * max(1.0, (1 + on_link) / cluster.num_ps)
-    secs = between_secs + (1 + last) * way
+    way = message * max(1.0, (1 + on_link) * cluster.fullest_part)
+    secs = between_secs + 4 * cluster.latency_secs + (1 + last) * way
     on_link = workers * way / secs
   return secs
 
@@ -201,10 +219,9 @@ def server_secs(cluster: Cluster, meets: bool = False) -> float:
   if meets:
     message = cluster.model_bytes / cluster.link_bytes
     secs = cluster.step_secs + 4 * cluster.latency_secs + 2 * message * max(
-        1.0, cluster.num_worker / cluster.num_ps)
+        1.0, cluster.num_worker * cluster.fullest_part)
   else:
-    whole = dataclasses.replace(cluster, largest_part=1.0)
-    secs = cycle_secs(whole, cluster.step_secs)
+    secs = _cycle_of_meeting_secs(cluster, cluster.step_secs, None, last=1.0)
   return max(cluster.step_secs + cluster.host_secs, secs)
 
 
