@@ -94,10 +94,10 @@ class Cluster:
   `model_bytes` is the size of all trained variables, as float32. `link_bytes`
   is the data that a link carries per second in each direction, without headers;
   see `PAYLOAD`. `num_worker` includes the chief. `largest_part` is the largest
-  variable's fraction of the model; 1: it is not known. `latency_secs` is one way, and `host_secs` the processor time of an
-  exchange. `call_secs` is the time in which each step without overlap calls the
-  servers. It is spent without an exchange, too, as the step's graph has a part
-  there.
+  variable's fraction of the model; 1: it is not known. `latency_secs` is one
+  way, and `host_secs` the processor time of an exchange. `call_secs` is the
+  time in which each step without overlap calls the servers. It is spent without
+  an exchange, too, as the step's graph has a part there.
   """
 
   model_bytes: float
