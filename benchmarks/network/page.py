@@ -283,13 +283,14 @@ def _off(results, links):
   yield from errors(results, links)
 
 
-def errors(results: figures.Results,
-           links: Sequence[cells.Link]) -> Iterator[str]:
+def errors(results: figures.Results, links: Sequence[cells.Link],
+           heading: str = 'predicted') -> Iterator[str]:
   """Yields the table of the errors of the prediction.
 
   Args:
     results: What was measured.
     links: The links that it was measured on.
+    heading: The heading of its first column.
   """
   shaped, rows = [link for link in links if link.mbit is not None], []
   for cell in _EVERY[1:]:
@@ -302,7 +303,7 @@ def errors(results: figures.Results,
     if any(off):
       rows.append((cell.name, off))
   yield from page_part.table(
-      'predicted', [link.name for link in shaped], rows)
+      heading, [link.name for link in shaped], rows)
 
 
 PART = page_part.PagePart(

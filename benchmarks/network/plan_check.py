@@ -37,10 +37,12 @@ def _lines(results: figures.Results) -> Iterator[str]:
          f'{machine.sentence(results["about"])}')
   names = [cell.name for cell in cells.STAYING_CELLS if any(
       cell.name in results['links'][link.name] for link in links)]
-  yield from page_part.table('steps/s', [link.name for link in links], [
-      (name, [figures.shown(results, link, name) for link in links])
-      for name in names])
-  yield from page.errors(results, links)
+  tasks = f'{results["num_worker"]} workers, {results["num_ps"]} servers'
+  yield from page_part.table(
+      f'steps/s, {tasks}', [link.name for link in links], [
+          (name, [figures.shown(results, link, name) for link in links])
+          for name in names])
+  yield from page.errors(results, links, f'predicted, {tasks}')
 
 
 PART = page_part.PagePart(
