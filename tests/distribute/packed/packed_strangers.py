@@ -69,7 +69,11 @@ def around_an_assign(make_optimizer):
 
 
 def started_by_another(make_optimizer):
-  """Initialises variables with a part of the model, with one of others."""
+  """Initialises a variable with a part of the model, of another variable.
+
+  A local one, whose initial value comes after those of the shared variables:
+  TensorFlow does not order the initial values of resource variables.
+  """
 
   def model_fn(features, labels, mode):
     del features, labels
@@ -77,12 +81,12 @@ def started_by_another(make_optimizer):
     first, v, w = _kernels('first', 'v', 'w')
     # Of the loss, and of an initial value.
     norms = tf.sqrt(tf.reduce_sum(tf.square(first), 0))
-    gain = tf1.get_variable('gain', initializer=norms)
+    gain = tf1.get_variable('gain', initializer=tf.ones([4]))
     own = tf1.get_variable(
-        'own', initializer=tf.reduce_sum(norms), trainable=False,
+        'own', initializer=norms, trainable=False,
         collections=[tf1.GraphKeys.LOCAL_VARIABLES])
     outputs = x @ v @ w @ (first / norms * gain)
-    loss = tf.reduce_mean(tf.square(outputs)) + 0.0 * own
+    loss = tf.reduce_mean(tf.square(outputs)) + 0.1 * tf.reduce_sum(own)
     return _spec(mode, loss, make_optimizer().minimize(
         loss, tf1.train.get_global_step()))
 
