@@ -141,7 +141,7 @@ COME_APART = 40
 # Where the plan is checked with more workers than two, and several servers.
 PLAN_WORKERS, PLAN_SERVERS = 4, 2
 # Elsewhere and with longer periods the processors of one machine, which four
-# workers share, are what is waited for.
+# workers share, are the limit.
 PLAN = (
     Link(100, 5.0, 5, _FEW_ROUNDS, (
         LOCAL, ASYNC, 'period 1, plain', 'period 10, plain'), 20.0),

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One worker of a cluster for cluster_sums_test; prints what it got.
+"""One worker of a cluster for cluster_sums_test; prints its sums and variables.
 
 usage: cluster_sums_program.py MODE SETTINGS_AS_JSON DIRECTORY
 
