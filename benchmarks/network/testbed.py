@@ -189,7 +189,8 @@ class Testbed:
         f'{self._made.addresses[host]}:{_PROGRAM_PORT}' for host in on)
     with roles.running([self._made.command(host, [
         python, '-W', 'ignore', '-m', 'benchmarks.contrib_reference', '--role',
-        str(role), str(period), places]) for role, host in enumerate(on)],
+        str(role), 'elastic', str(period), places])
+                        for role, host in enumerate(on)],
                        machine.ROOT, self._log) as processes:
       workers = [roles.Role(process, name) for process in processes[1:]]
       _add(link, name, [worker.answer(_SLOT_LIMIT_SECS) for worker in workers],
