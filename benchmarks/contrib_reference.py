@@ -220,8 +220,7 @@ def _cluster(part, amount, num_worker):
   for each in sockets:
     each.close()
   roles = [subprocess.Popen(
-      [sys.executable, '-W', 'ignore', '-m', 'benchmarks.contrib_reference',
-       '--role', str(role), part, str(amount), ','.join(hosts)],
+      role_command(sys.executable, role, part, amount, hosts),
       stdout=subprocess.PIPE) for role in range(len(hosts))]
   try:
     return [json.loads(role.communicate(timeout=120)[0].splitlines()[-1])
@@ -232,7 +231,18 @@ def _cluster(part, amount, num_worker):
       role.wait()
 
 
+def role_command(python, role, part, amount, hosts):
+  """Returns the command of a task: of the server if `role` is 0, else a worker.
+
+  `hosts` are their addresses. `part` is 'elastic', for steps/s with `amount` as
+  period, or 'servers', for ms of a step with `amount` variables.
+  """
+  return [python, '-W', 'ignore', '-m', 'benchmarks.contrib_reference',
+          '--role', str(role), part, str(amount), ','.join(hosts)]
+
+
 def _run_role(role, part, amount, hosts):
+  role, amount, hosts = int(role), int(amount), hosts.split(',')
   cluster = tf1.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
   if role == 0:
     tf1.train.Server(cluster, 'ps', 0, config=_config()).join()
@@ -323,8 +333,7 @@ def main(arguments):
         tf.config.list_physical_devices('CPU')[0],
         [tf.config.LogicalDeviceConfiguration()] * 2)
   if arguments[:1] == ['--role']:
-    _run_role(int(arguments[1]), arguments[2], int(arguments[3]),
-              arguments[4].split(','))
+    _run_role(*arguments[1:])
     return
   parts = (dense, sparse, drop_stale, towers, elastic, servers)
   report = {'tensorflow': tf.__version__}

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Optional
 
+from benchmarks import contrib_reference
 from benchmarks import machine
 from benchmarks import roles
 from benchmarks.network import cells
@@ -185,12 +186,11 @@ class Testbed:
   def _run_program(self, link, name, python, period, found):
     """Adds what the program says that both packages run."""
     on = (*self._servers, *self._workers)
-    places = ','.join(
-        f'{self._made.addresses[host]}:{_PROGRAM_PORT}' for host in on)
-    with roles.running([self._made.command(host, [
-        python, '-W', 'ignore', '-m', 'benchmarks.contrib_reference', '--role',
-        str(role), 'elastic', str(period), places])
-                        for role, host in enumerate(on)],
+    places = [f'{self._made.addresses[host]}:{_PROGRAM_PORT}' for host in on]
+    with roles.running([
+        self._made.command(host, contrib_reference.role_command(
+            python, role, 'elastic', period, places))
+        for role, host in enumerate(on)],
                        machine.ROOT, self._log) as processes:
       workers = [roles.Role(process, name) for process in processes[1:]]
       _add(link, name, [worker.answer(_SLOT_LIMIT_SECS) for worker in workers],

@@ -223,7 +223,8 @@ def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
       stall_limit=options.stall_limit,
       grace_secs=options.grace_secs,
       is_fenced=not layout.who,
-      tf_config=layout.tf_config)
+      tf_config=layout.tf_config,
+      inject=options.inject)
 
 
 class Elsewhere:

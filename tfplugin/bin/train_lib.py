@@ -141,7 +141,8 @@ def _supervision(options: options_lib.TrainOptions,
                                     options.max_restarts,
                                     has_spare=options.spare),
       stall_limit=options.stall_limit,
-      grace_secs=options.grace_secs)
+      grace_secs=options.grace_secs,
+      inject=options.inject)
 
 
 def _environment() -> dict[str, str]:

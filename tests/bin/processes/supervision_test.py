@@ -87,6 +87,17 @@ def test_a_model_dir_that_no_task_wrote_to_is_said(tmp_path):
                   'program has another directory, or writes no events.']
 
 
+def test_faults_that_never_came_are_said(tmp_path):
+  came = record.encode(record.Event(
+      1.0, 1, 'chief:0', 'injecting', 'instant', {
+          'fault': 'nan chief:0 at step 7', 'step': 7})).decode()
+  _, said, _ = _run(tmp_path, {
+      'chief': [_TELLS, str(tmp_path), _STEP + came, '0']},
+      inject='nan chief:0 at step 7; kill chief:0 at step 9')
+  line, = said
+  assert line.startswith('The fault "kill chief:0 at step 9" never came: ')
+
+
 def test_a_run_that_does_not_go_on_without_its_worker(tmp_path):
   run, said, error = _run(
       tmp_path, {'chief': ['import time; time.sleep(120)'],

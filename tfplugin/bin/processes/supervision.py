@@ -47,6 +47,7 @@ class Settings:
     left_behind_secs: How long a worker may run after the chief and the
       parameter servers have ended.
     tf_config: Further keys of the TF_CONFIG of each task.
+    inject: The faults to cause, as a text; empty: none.
   """
 
   log_dir: str
@@ -61,6 +62,7 @@ class Settings:
   is_fenced: bool = True
   left_behind_secs: float = 60.0
   tf_config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  inject: str = ''
 
 
 class SupervisedRun:
@@ -117,11 +119,29 @@ class SupervisedRun:
       self._say('No task wrote events to '
                 f'--model_dir={self._settings.model_dir}: the program has '
                 'another directory, or writes no events.')
+    self._tell_missing_faults()
     why = None if error is None else str(error) or type(error).__name__
     try:
       run_summary.write(self._settings.summary_path, self.summary, why)
     except OSError as e:  # A full disk does not change the outcome.
       self._say(f'The summary cannot be written: {e.strerror}.')
+
+  def _tell_missing_faults(self) -> None:
+    """Says which faults no task caused."""
+    if not self._settings.inject:
+      return
+    if self._settings.model_dir is None:
+      self._say('The events in the model_dir tell whether the faults of '
+                '--inject came. Give --model_dir to be told of those that did '
+                'not.')
+      return
+    came = {fault for state in self._states.states.values()
+            for fault in state.faults}
+    for fault in map(str, language.parse(self._settings.inject)):
+      if fault not in came:
+        self._say(f'The fault "{fault}" never came: the run ended before it, '
+                  'or the program does not train by '
+                  'tfplugin.estimator.train_and_evaluate, which causes faults.')
 
   def _write_last_words(self) -> None:
     """Writes the event `stopped` for tasks that a signal ended at once."""

@@ -35,6 +35,7 @@ class State:
     joined: When the chief saw it join a run that workers may join.
     left: When the chief last saw it leave.
     ahead_secs: How far the clock of the task's machine is ahead of this one's.
+    faults: The faults that were caused, as texts.
   """
 
   last: Optional[record.Event] = None
@@ -46,6 +47,7 @@ class State:
   joined: Optional[float] = None
   left: Optional[float] = None
   ahead_secs: float = 0.0
+  faults: list[str] = dataclasses.field(default_factory=list)
 
   def take(self, event: record.Event) -> None:
     """Updates the state with the next event of the task."""
@@ -58,6 +60,8 @@ class State:
       self.open.clear()
       self.details.clear()
     self.last = event
+    if event.name == 'injecting':
+      self.faults.append(event.details['fault'])
     if event.name in _TELL_FIGURES:
       self.details.update(event.details)
     self.step = self.step if event.step is None else event.step
