@@ -35,9 +35,9 @@ def test_a_killed_worker_s_last_batches_are_what_others_leave(tmp_path):
       event(7.0, 'chief:0', 'dropping', num_dropped=3, num_applied=57))
   # The step rose by 100, and the chief made 57 of these.
   assert found == {
-      'unit': 'batches', 'made': {'chief:0': 60, 'worker:0': 12}, 'untold': 31,
-      'kept': 100, 'dropped': {'chief:0': 3, 'worker:0': 0}, 'undone': 0,
-      'lost': {'worker:0': ['kill worker:0 at step 60']}}
+      'unit': 'batches', 'made': {'chief:0': 60, 'worker:0': 12},
+      'unreported': 31, 'kept': 100, 'dropped': {'chief:0': 3, 'worker:0': 0},
+      'undone': 0, 'lost': {'worker:0': ['kill worker:0 at step 60']}}
   rows = batches.tables(found)[0].rows
   assert [row[1] for row in rows] == ['72', '31', '100', '3', '0', '1']
   assert rows[-1][2] == 'worker:0: kill worker:0 at step 60'
@@ -50,7 +50,7 @@ def test_what_a_restore_has_undone_is_seen_in_the_steps_of_the_tasks(tmp_path):
       *_training(5, 'chief:0', [1, 30, 100], [1, 20, 80]),
       *_training(5, 'worker:0', [2, 30, 100], [1, 10, 42]))
   # The last event before it was of step 30; 122 were made, 22 undone.
-  assert (found['kept'], found['undone'], found['untold']) == (100, 22, 0)
+  assert (found['kept'], found['undone'], found['unreported']) == (100, 22, 0)
   assert found['lost'] == {'chief:0': ['session lost']}
   # A task that lost its session tells of its batches later.
   assert [row[2] for row in batches.tables(found)[0].rows[1::4]] == [
@@ -64,7 +64,7 @@ def test_after_both_each_is_at_least_what_is_known(tmp_path):
       *_training(5, 'chief:0', [1, 30, 100], [1, 20, 80]),
       *_training(5, 'worker:0', [2, 30, 100], [1, 10, 42])[:2],
       event(6.9, 'worker:0', 'dying', error='OSError'))
-  assert (found['undone'], found['untold']) == (10, 20)
+  assert (found['undone'], found['unreported']) == (10, 20)
   assert found['lost']['worker:0'] == ['OSError']
 
 
@@ -77,7 +77,7 @@ def test_each_unit_of_the_global_step(tmp_path, unit, kept):
       *(event(8, task, 'exchanging', num_exchanges=50)
         for task in ('chief:0', 'worker:0')))
   assert (found['kept'], sum(found['made'].values())) == (kept, kept)
-  assert (found['undone'], found['untold'], found['lost']) == (0, 0, {})
+  assert (found['undone'], found['unreported'], found['lost']) == (0, 0, {})
 
 
 def test_events_without_the_unit_have_no_balance(tmp_path):

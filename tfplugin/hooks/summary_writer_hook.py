@@ -30,7 +30,8 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
     Args:
       optimizer: It must apply gradients in this graph before the session
         starts.
-      output_dir: The directory of the event files.
+      output_dir: The directory of the event files: of the chief the model_dir,
+        of `worker:1` its subdirectory `worker-1`, where the report finds them.
       every_n_steps: Global steps between two points.
 
     Raises:

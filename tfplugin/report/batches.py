@@ -22,12 +22,12 @@ def measure(run: run_data.RunData,
             steps: Mapping[str, Optional[int]]) -> Optional[dict[str, Any]]:
   """Returns both sides of the balance, or None if the events lack the unit.
 
-    made + untold = kept + dropped + undone
+    made + unreported = kept + dropped + undone
 
-  `steps` has the first and last global step, and the repeated ones. `untold`
-  are batches of tasks that were lost after their last event. If no task was
-  lost, `undone` is exact; if nothing was undone, `untold` is. Otherwise both
-  are the least possible. `lost` has what ended each step that has no end.
+  `steps` has the first and last global step, and the repeated ones. Tasks that
+  were lost made the `unreported` batches after their last events. If no task
+  was lost, `undone` is exact; if nothing was undone, `unreported` is. Otherwise
+  both are the least possible. `lost` has the cause of each unfinished step.
   """
   tasks = {task: run.events_of[task] for task in run.training_tasks}
   units = {event.details.get('step_counts') for events in tasks.values()
@@ -47,13 +47,13 @@ def measure(run: run_data.RunData,
   surplus = sum(made.values()) - sum(dropped.values()) - kept
   undone = max(surplus, steps['redone_steps'] * share)
   return {
-      'unit': unit, 'made': made, 'untold': undone - surplus, 'kept': kept,
-      'dropped': dropped, 'undone': undone,
+      'unit': unit, 'made': made, 'unreported': undone - surplus,
+      'kept': kept, 'dropped': dropped, 'undone': undone,
       'lost': {task: ends for task, ends in lost.items() if ends}}
 
 
 def _lost(events: Sequence[record.Event]) -> Iterator[str]:
-  """Yields what ended a step of a task, for each that may have no end."""
+  """Yields the cause of each step of a task that may be unfinished."""
   processes = {}
   for event in events:
     processes.setdefault(event.pid, []).append(event)
@@ -74,14 +74,14 @@ def tables(section: Optional[Mapping[str, Any]]) -> list[panel.Table]:
   ends = [(task, end) for task, of_task in lost.items() for end in of_task]
   gone = [pair for pair in ends if pair[1] != _SESSION]
   rows = [
-      ('made', sum(made.values()), _by_task(made)),
-      ('+ made after the last event of a lost task', section['untold'],
+      ('made, as the tasks reported', sum(made.values()), _by_task(made)),
+      ('+ made after the last report of a lost task', section['unreported'],
        _named(gone)),
-      ('= kept: the rise of the global step', section['kept'], ''),
-      ('+ dropped by the rule', sum(dropped.values()), _by_task(dropped)),
-      ('+ undone: not in the global step', section['undone'], ''),
-      ('in the step at a loss: kept or lost, at most',
-       len(ends), _named(ends))]
+      ('= kept: counted by the global step', section['kept'], ''),
+      ('+ dropped as stale', sum(dropped.values()), _by_task(dropped)),
+      ('+ undone by a restore, or not finite', section['undone'], ''),
+      ('perhaps lost, one in each step that a fault ended', len(ends),
+       _named(ends))]
   return [panel.Table(
       ('exchanges' if section['unit'] == 'exchanges' else 'batches', 'number',
        'tasks'), [(label, f'{number:,}', text)
