@@ -65,10 +65,10 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
     ...     predictions = tf.compat.v1.layers.dense(features, 1, name='out')
     ...     loss = tf.compat.v1.losses.mean_squared_error(labels, predictions)
     ...     return tf.estimator.EstimatorSpec(mode, predictions, loss)
-    ...   # In a cluster the chief counts as one of the workers.
+    ...   # In a cluster the chief counts as one of the workers, with number 0.
     ...   in_cluster = config.num_ps_replicas > 0
     ...   device = f'/job:{config.task_type}/task:{config.task_id}'
-    ...   task_index = config.global_id_in_cluster if in_cluster else 0
+    ...   task_index = 0 if config.is_chief else config.task_id + 1
     ...   getter = tfplugin.ElasticAverageCustomGetter(
     ...       device if in_cluster else '')
     ...   with getter.scope():
