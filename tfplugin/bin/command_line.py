@@ -72,10 +72,14 @@ class Need(NamedTuple):
 
 
 class _WrapperParser(flags.EnumParser):
-  """Parser of a wrapper's name, which also takes its former spelling."""
+  """Parser of a wrapper's name; it warns of a former spelling."""
 
   def parse(self, argument: str) -> str:
-    return super().parse(wrapper_names.current(argument))
+    name = wrapper_names.current(argument)
+    if name != argument:
+      print(f'Warning: the name {argument!r} of a wrapper is deprecated, and '
+            f'tfplugin 2.0 removes it. Use {name!r}.', file=sys.stderr)
+    return super().parse(name)
 
 
 def define_wrapper(name: str, default: Optional[str], choices: Sequence[str],
