@@ -84,7 +84,8 @@ _CHANGES = (
     ('2.16', 'TPU embeddings of `TPUEstimator` are gone',
      'an error names the remedy'),
     ('2.18', 'numpy 2 is allowed', 'works with both'),
-    ('2.21', 'tensorboard is no longer required', 'the extra `newest` installs it'),
+    ('2.21', 'tensorboard is no longer required',
+     'the extra `newest` installs it'),
 )
 _SERVED = ('2.15 and 2.21, 2.18 and 2.21, in both roles; 2.15 and 2.18; 2.16 '
            'and 2.21')
