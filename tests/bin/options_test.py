@@ -63,7 +63,7 @@ def test_a_chief_alone_needs_no_ps_without_a_wrapper():
     ({'max_norm': 0.0}, '`max_norm` must be positive'),
     ({'max_norm': float('nan')}, '`max_norm` must be positive'),
     ({'max_norm': float('inf')}, '`max_norm` must be positive and finite'),
-    ({'rho': float('inf')}, '`rho` must not be negative, and finite.*inf'),
+    ({'rho': float('inf')}, '`rho` must be at least 0 and finite.*inf'),
     ({'start_limit_secs': float('inf')}, '`start_limit_secs` must be positive'),
     ({'learning_rate': -1.0}, '`learning_rate` must be positive'),
     ({'devices': 0}, '`devices`'),

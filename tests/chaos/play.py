@@ -200,7 +200,7 @@ def _check_that_it_came(cell: cells.Cell, directory: pathlib.Path) -> None:
                 'versions' in event.details}) == 2
   refused = [event.details['message'] for event in events.read_run(
       directory / 'model').events if event.name == 'dying' and
-             event.details['message'].startswith('A network can fail')]
+             event.details['message'].startswith('A fault of the network')]
   assert not refused, refused
   for task in restarts:  # Also after the host's clock has moved.
     times = [event.time for event in events.read_file(

@@ -102,7 +102,7 @@ def _parameters(value):
 def test_what_is_held_takes_the_old_arguments(module, name):
   old = _MODULES[module].OLD
   if (module, name) in _LAST and not tf.__version__.startswith('2.15.'):
-    with pytest.raises(AttributeError, match='has no more. ended with'):
+    with pytest.raises(AttributeError, match='no longer has. ended with'):
       getattr(_MODULES[module], name)
     return
   value = getattr(_MODULES[module], name)

@@ -49,8 +49,8 @@ def _saved(model_dir):
 def test_a_nan_is_not_saved_and_named(behavior, tmp_path, caplog):
   # Of the last state nothing remains, and the program is told.
   with caplog.at_level('ERROR', 'tensorflow'), pytest.raises(
-      RuntimeError, match='must be one that can be saved. worker:0 does not '
-                          r'save step 7: `w` .* newest .*ckpt-2\. Start again'):
+      RuntimeError, match='last step cannot be saved. worker:0 does not save '
+                          r'step 7: `w` .* newest .*ckpt-2\. Start again'):
     _train(tmp_path, 7, nan_from=3)
   assert _saved(tmp_path) == (2, 2.0)
   assert tf1.train.get_checkpoint_state(

@@ -181,7 +181,7 @@ class TrainOptions:
       raise ValueError('`moving_rate` must be in [0, 1]. Received: '
                        f'{self.moving_rate!r}')
     if self.rho is not None and not 0 <= self.rho < math.inf:
-      raise ValueError('`rho` must not be negative, and finite. Received: '
+      raise ValueError('`rho` must be at least 0 and finite. Received: '
                        f'{self.rho!r}')
 
   def _check_cluster(self) -> None:

@@ -39,8 +39,8 @@ def main(argv: list[str]) -> None:
                          f'Received: {" ".join(argv[1:]) or "none"}')
   values = _COMMANDS.values()
   if values['png'] and not values['page']:
-    raise app.UsageError('PNGs are taken of the page. Received: --png --nopage.'
-                         ' Leave one of them out.')
+    raise app.UsageError('--png needs the page, of which it takes pictures. '
+                         'Received: --png --nopage. Leave one of them out.')
   if values['page']:
     files = writing.write(argv[1], values['output_dir'], values['png'])
   else:

@@ -132,9 +132,9 @@ def _bare_powers(names: Collection[str]) -> dict[str, str]:
              if 'cond' in match['scopes'] and COUNTER not in names]
   if unknown:
     raise ValueError(
-        f'`old` must have {COUNTER} if it has {unknown[0]}: a condition of the '
-        'program itself may have made that, and its name stays. Received: '
-        f'{sorted(names)}. Nothing need be migrated then.')
+        f'`old` must have {COUNTER}, which drop stale saves beside '
+        f'{unknown[0]}. Received: {sorted(names)}. If a `tf.cond` of the '
+        'program itself made that name, there is nothing to migrate.')
   of_power = collections.defaultdict(list)
   for name in names:
     match = scoped.get(name) or _BARE_POWER.fullmatch(name)

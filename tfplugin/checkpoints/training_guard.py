@@ -176,9 +176,9 @@ class TrainingGuard:
   def _tell_end(self, session: tf1.Session, step: int) -> None:
     if self._refusal:
       raise RuntimeError(
-          f'The last step must be one that can be saved. {self._refusal} Start '
-          'again from there with a smaller learning rate, clipped gradients, '
-          'or `on_nonfinite`; or find the NaN by '
+          f'The last step cannot be saved. {self._refusal} Start again from '
+          'there with a smaller learning rate, clipped gradients, or '
+          '`on_nonfinite`; or find the NaN by '
           '`tf.debugging.enable_check_numerics()`.')
     for listener in self._listeners:
       listener.end(session, step)

@@ -81,7 +81,7 @@ class OldNames:
       except AttributeError as error:
         raise AttributeError(
             f'`{self.module}.{name}` is `{path}`, which TensorFlow '
-            f'{tf.__version__} has no more. {self.notes.get(name, "")}'
+            f'{tf.__version__} no longer has. {self.notes.get(name, "")}'
         ) from error
     if name in self.gone:
       raise AttributeError(f'`{self.module}.{name}` ended with TensorFlow '

@@ -118,10 +118,10 @@ def _may_stop_alone(strategy: Any, run_every_secs: Optional[float]) -> bool:
     return True
   if run_every_secs:
     raise ValueError(
-        '`run_every_secs` must be None where several processes make each step '
-        f'together, as under {strategy.described_as}: all must ask in the same '
-        f'step. Received: {run_every_secs!r}. Pass `run_every_secs=None, '
-        'run_every_steps=100`, for example.')
+        '`run_every_secs` of an early-stopping hook must be None under '
+        f'{strategy.described_as} in several processes, which must all stop at '
+        f'the same step. Received: {run_every_secs!r}. Pass '
+        '`run_every_secs=None, run_every_steps=100`, for example.')
   return False
 
 

@@ -77,8 +77,8 @@ class EventLog:
     """Writes an event.
 
     Args:
-      name: One of `record.NAMES`.
-      kind: One of `record.KINDS`.
+      name: One of the names in docs/events.md.
+      kind: `'begin'`, `'end'` or `'instant'`.
       **details: Values of JSON; `step` is the global step.
     """
     self._note(name, details)

@@ -80,9 +80,9 @@ def make_readonly(directory: str, secs: float) -> None:
                              stderr=subprocess.PIPE, text=True, check=False)
     if mounted.returncode:
       raise OSError(
-          'A directory can be made read-only where its user cannot write '
-          f'everywhere, or may mount. Received: {mounted.stderr.strip()}. Use '
-          'another user than root.')
+          'A fault `readonly` needs a user other than root, or a root that may '
+          f'mount. Received: {mounted.stderr.strip()}. Start the run as '
+          'another user.')
   # It ends also if this process does not live until then.
   _later(secs, *undo)
 

@@ -108,11 +108,11 @@ class Links:
       out_of_reach = self._spread() and self._spread()
       if out_of_reach:
         raise OSError(
-            'A network can fail in both directions where all connections of '
-            'the task end on this machine, in processes of this user. '
+            'A fault of the network in both directions needs a task whose '
+            'connections all end on this machine, in processes of this user. '
             f'Received: process {pid}, which is connected to '
-            f'{", ".join(sorted(out_of_reach))}. Use `cut`, which acts on what '
-            'the task receives.')
+            f'{", ".join(sorted(out_of_reach))}. Use `cut`, which acts on the '
+            'messages that the task receives.')
     except OSError:
       self.undo()
       raise
@@ -170,9 +170,9 @@ class Links:
         self._before[pid, inode] = self._change.apply(found)
     except PermissionError as e:
       raise OSError(
-          'A network can fail where the kernel lets a process change the '
-          f'sockets of another one. Received: {e}, for process {pid}. A '
-          'sandbox may forbid it.') from e
+          'A fault of the network needs a kernel that lets a process change '
+          f'the sockets of another one. Received: {e}, for process {pid}. A '
+          'sandbox may forbid it: start the run outside of it.') from e
     except OSError:
       pass
 

@@ -59,7 +59,7 @@ def browser() -> str:
   found = next(filter(None, map(shutil.which, _NAMES)), None)
   if found is None:
     raise RuntimeError(
-        'PNGs are taken by Chromium or Chrome. Received: none of '
+        '`png` needs Chromium or Chrome. Received: none of '
         f'{", ".join(_NAMES)} in PATH. Install one, e.g. by '
         '`apt-get install chromium`, or save a plot with the camera above it.')
   return found

@@ -165,8 +165,8 @@ def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
     return gpus if len(gpus) > 1 else None
   if resolver.cluster_spec():
     raise ValueError(
-        '`devices` must be None in a cluster, where the worker decides. '
-        f'Received: {devices!r}.')
+        '`devices` must be None in a cluster, where each worker uses its GPUs. '
+        f'Received: {devices!r}. Leave it out.')
   devices = local_devices.check_copies(devices)
   if len(devices) < 2:
     raise ValueError(

@@ -19,9 +19,9 @@ class PackedParameterServerStrategy(
   Trains as `tf.compat.v1.distribute.experimental.ParameterServerStrategy` does,
   with the same values, variables and checkpoints. The variables of up to 32 KiB
   that a worker reads from a server share one message for each type, and so do
-  their gradients. The gradients of embedding tables need two messages: indices
-  and values. TensorFlow sends each tensor as a message of its own. It still
-  does so with larger variables, with the rows of embedding tables, and with
+  their gradients. The lookups of embedding tables share two messages, for ids
+  and for rows, and so do their gradients. TensorFlow sends each tensor as a
+  message of its own. It still does so with larger variables and rows, and with
   reads inside branches, loops and functions. The other strategies of tfplugin
   on parameter servers pack, too; this one does nothing else.
 

@@ -40,8 +40,8 @@ def cross_replica_sum(
   Args:
     x: Tensor of any shape, or `IndexedSlices`; same dtype and shape on each
       shard (for `IndexedSlices`, the number of rows may differ, except on TPU).
-    group_assignment: List of lists of shard indices that sum together, see
-      `tfplugin.distribute.shards.group_assignment`. None sums over all shards.
+    group_assignment: List of lists of shard indices that sum together, all of
+      one size. None sums over all shards.
     name: A name scope for the ops of the sum.
 
   Returns:
