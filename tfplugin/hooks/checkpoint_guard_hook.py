@@ -38,9 +38,9 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     killed save are deleted.
   * A state with a NaN or an infinity is not saved. An error names the variables
     and the step. A training whose last state is not finite ends with an error.
-  * A save that finds a full disk is tried again, up to a limit. So is one that
-    finds a directory read-only that holds files. Each session begins when files
-    can be written.
+  * A save on a full disk is tried again, up to a limit. So is a save into a
+    read-only directory that holds files. A session begins only when files can
+    be written.
   * A chief that restarts beside live parameter servers restores nothing over
     their newer state, and saves that state at once.
   * Under elastic averaging a parameter server that restarts continues from the
