@@ -207,9 +207,11 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
         not self._has_warned and not tf.distribute.has_strategy()):
       self._has_warned = True
       tf1.logging.warning(
-          'CrossShardOptimizer runs on one shard: there is no '
-          'tpu_shard_context and no tf.distribute strategy around it, and '
-          'Horovod has not been initialised with several processes.')
+          'CrossShardOptimizer runs on one shard: there is no TPU, no '
+          'tf.distribute strategy around it, and no Horovod with several '
+          'processes. Use it under `tfplugin.estimator.cross_shard`, '
+          '`tfplugin.distribute.CrossShardStrategy` or '
+          '`tfplugin.estimator.ShardedTPUEstimator`.')
     groups_lib.check(self._group_assignment, shards.size)
     return shards
 

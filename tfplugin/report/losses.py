@@ -17,8 +17,8 @@ from tfplugin.report.reading import series
 _NO_WORKERS = (
     'The loss of each worker: tfplugin-train writes it twice a second. In a '
     'program of your own the chief writes its loss as the summary `loss` by '
-    'itself; another worker needs a tf.estimator.SummarySaverHook into '
-    'model_dir/worker-0 and so on.')
+    'itself. A worker with parameter servers writes it by '
+    'tfplugin.hooks.TensorBoardHook, which train_and_evaluate adds.')
 _NO_CENTRE = (
     'The loss of the saved model: an evaluator writes it, tfplugin-train '
     '--evaluator, or a task `evaluator` in TF_CONFIG.')

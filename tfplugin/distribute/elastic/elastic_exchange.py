@@ -159,8 +159,8 @@ class Exchange:
         if pair is None:
           raise ValueError(
               'Every variable that is trained must be made within the '
-              f'strategy, and be no local one. Received: {copy.name!r}, which '
-              'has no centre. Make it there, or leave it out by `var_list`.')
+              f'strategy, and not be local. Received: {copy.name!r}, which has '
+              'no centre. Make it there, or leave it out by `var_list`.')
         pairs.append(pair)
         gradient = self._marked(
             elastic_pairs.penalized(gradient, copy, pair, rho), pair, marks)

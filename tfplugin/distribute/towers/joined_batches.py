@@ -105,9 +105,9 @@ def _first(scalars: Sequence[tf.Tensor]) -> tf.Tensor:
   values = [tf.get_static_value(scalar) for scalar in scalars]
   if None in values or len({value.item() for value in values}) > 1:
     tf1.logging.warning(
-        'The batches of %s towers are one batch: of the scalar %s in them the '
-        'first one is used. Give it the dimension of the batch to have the '
-        'value of each.', len(scalars), scalars[0].name)
+        'Each of %s towers has a value of the scalar %s, and only the first '
+        'one is used. Give it the dimension of the batch to use all.',
+        len(scalars), scalars[0].name)
   return scalars[0]
 
 

@@ -148,10 +148,11 @@ class BatchValues:
         if value is not None and _may_count(value, self.num_rows) and not (
             _may_be_axes(value, op)):
           tf1.logging.warning(
-              '%s reads the constant %s, and a shard has %d rows. The op '
-              'counts for the rows of all shards, the constant stays. If it '
-              'counts rows, use `tf.shape(x)[0]` or `tf.ones_like(x)` in its '
-              'place.', op.name, np.array2string(value, threshold=8),
+              '%s reads the constant %s, and a shard has %d rows. The op is '
+              'computed again for the rows of all shards, and the constant '
+              'stays. If it counts rows, use `tf.shape(x)[0]` or '
+              '`tf.ones_like(x)` in its place.',
+              op.name, np.array2string(value, threshold=8),
               self.num_rows)
 
   def _reaches(self, tensor: tf.Tensor) -> bool:
