@@ -190,5 +190,5 @@ def test_what_is_missing_is_named_with_the_command(monkeypatch):
   monkeypatch.setattr(importlib.util, 'find_spec',
                       lambda name: None if name == 'rich' else find(name))
   with pytest.raises(RuntimeError, match=(
-      r"need rich.*python -m pip install 'tfplugin\[train\]'")):
+      r"needs rich.*python -m pip install 'tfplugin\[train\]'")):
     train_lib.check_installed()

@@ -102,8 +102,8 @@ def check_installed() -> None:
   missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
   if missing:
     raise RuntimeError(
-        f'The programs of tfplugin need {" and ".join(missing)}. Install it '
-        "with: python -m pip install 'tfplugin[train]'")
+        f'tfplugin-train needs {" and ".join(missing)}. Install them with: '
+        "python -m pip install 'tfplugin[train]'")
 
 
 def _run_cluster(options: options_lib.TrainOptions,
