@@ -84,7 +84,9 @@ def test_a_lost_worker_is_reported_to_servers_that_live(
 def test_a_model_dir_that_no_task_wrote_to_is_said(tmp_path):
   _, said, _ = _run(tmp_path, {'chief': ['pass']})
   assert said == [f'No task wrote events to --model_dir={tmp_path}: the '
-                  'program has another directory, or writes no events.']
+                  'program has another directory, or trains without '
+                  'tfplugin.estimator.train_and_evaluate. Give both the same '
+                  'directory.']
 
 
 def test_faults_that_never_came_are_said(tmp_path):

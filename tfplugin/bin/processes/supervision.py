@@ -118,7 +118,9 @@ class SupervisedRun:
             state.last for state in self._states.states.values()):
       self._say('No task wrote events to '
                 f'--model_dir={self._settings.model_dir}: the program has '
-                'another directory, or writes no events.')
+                'another directory, or trains without '
+                'tfplugin.estimator.train_and_evaluate. Give both the same '
+                'directory.')
     self._tell_missing_faults()
     why = None if error is None else str(error) or type(error).__name__
     try:
@@ -131,9 +133,8 @@ class SupervisedRun:
     if not self._settings.inject:
       return
     if self._settings.model_dir is None:
-      self._say('The events in the model_dir tell whether the faults of '
-                '--inject came. Give --model_dir to be told of those that did '
-                'not.')
+      self._say('The faults of --inject that came are in the events of the '
+                'model_dir. Give --model_dir to see the others here.')
       return
     came = {fault for state in self._states.states.values()
             for fault in state.faults}
