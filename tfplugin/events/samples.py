@@ -56,14 +56,6 @@ def of(events: Iterable[record.Event]) -> dict[str, list[Sample]]:
   return found
 
 
-def figure(samples: Mapping[str, list[Sample]],
-           name: str) -> dict[str, list[tuple[Sample, float]]]:
-  """Returns the samples that have a figure, and its values, by task."""
-  found = {task: [(s, s.figures[name]) for s in lines if name in s.figures]
-           for task, lines in samples.items()}
-  return {task: pairs for task, pairs in found.items() if pairs}
-
-
 def _for_json(value: float) -> Optional[float]:
   """Returns a number for JSON; None for NaN and infinity."""
   return float(value) if math.isfinite(value) else None
