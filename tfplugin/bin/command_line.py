@@ -84,6 +84,28 @@ def define_wrapper(name: str, default: Optional[str], choices: Sequence[str],
   return flags.DEFINE(_WrapperParser(choices), name, default, text)
 
 
+def define_failures(*others: flags.FlagHolder) -> Group:
+  """Defines the flags about failures that all launchers have, before others."""
+  return Group('Failures and time limits', (
+      flags.DEFINE_string(
+          'restart', 'on_failure', 'When an ended task is restarted: never, '
+          'on_failure or always; or by job, e.g. '
+          'worker=always,ps=on_failure.'),
+      flags.DEFINE_integer('max_restarts', 3, 'How many times each task may '
+                           'be restarted.'),
+      flags.DEFINE_bool('spare', False, 'Keeps one more process, which has '
+                        'imported TensorFlow, for the next task that '
+                        'restarts.'),
+      flags.DEFINE_float('stall_limit', 0.0, 'Seconds without a step of any '
+                         'task after which the run counts as stalled; 0: '
+                         'never.'),
+      flags.DEFINE_float('grace_secs', 30.0, 'Seconds that tasks have for a '
+                         'last checkpoint after Ctrl-C or SIGTERM.'),
+      flags.DEFINE_string('inject', '', 'Faults to cause, e.g. "kill '
+                          'worker:0 at step 120; nan chief:0 at step 9".'),
+      *others))
+
+
 class CommandLine:
   """The flags of a program."""
 
