@@ -58,21 +58,6 @@ def _write(directory, tag, points):
     writer.close()
 
 
-def test_a_curve_is_in_the_order_of_the_steps(tmp_path):
-  _write(tmp_path, 'loss', [(1, 4.0), (9, 1.0), (5, 2.0)])
-  _write(tmp_path / 'eval', 'loss', [(3, 8.0)])
-  assert run_result.read_curve(tmp_path, 'loss') == ([1, 5, 9], [4.0, 2.0, 1.0])
-  assert run_result.read_curve(tmp_path, 'accuracy') == ([], [])
-  assert run_result.read_curve(tmp_path / 'nowhere', 'loss') == ([], [])
-
-
-def test_a_file_that_was_cut_off_counts_as_far_as_it_goes(tmp_path):
-  _write(tmp_path, 'loss', [(1, 4.0), (2, 2.0)])
-  path, = tmp_path.glob('events*')
-  path.write_bytes(path.read_bytes()[:-3])
-  assert run_result.read_curve(tmp_path, 'loss').steps == [1]
-
-
 def test_the_figure_is_a_png(tmp_path):
   _write(tmp_path, 'loss', [(3, 0.5)])
   _write(tmp_path / 'eval', 'accuracy', [(3, 0.5)])

@@ -9,7 +9,6 @@ import os
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import NamedTuple
 from typing import Optional
 from typing import Union
 
@@ -23,8 +22,10 @@ from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import status
+from tfplugin.report.reading import scalars
 
-tf1 = tf.compat.v1
+# The directory to which Estimator writes the summaries of an evaluation.
+_EVALUATION = 'eval'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,9 +150,10 @@ def _accuracy(options: options_lib.TrainOptions, first_step: int,
 
   Without an evaluator there may be one of an earlier run, which does not count.
   """
-  curve = read_curve(run_files.eval_dir(options.model_dir), 'accuracy')
+  curve = _curve(scalars.read_tree(options.model_dir), _EVALUATION, 'accuracy')
   end_steps = range(max(options.steps, first_step), last_step + 1)
-  accuracies = [value for step, value in zip(*curve) if step in end_steps]
+  accuracies = [value for step, value in zip(curve.steps, curve.values)
+                if step in end_steps]
   return accuracies[-1] if accuracies else None
 
 
@@ -169,46 +171,19 @@ def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
   }
 
 
-class Curve(NamedTuple):
-  """A scalar over the steps, in their order."""
-
-  steps: list[int]
-  values: list[float]
-
-
-def read_curve(directory: Union[str, os.PathLike], tag: str) -> Curve:
-  """Returns the scalar summary `tag` of the event files in `directory`.
-
-  Several runs into one directory make one curve. Where two wrote the same step,
-  the later value counts. A file counts up to a last record that is cut off,
-  because its writer was killed. The curve is empty if there is none.
-  """
-  found = {}
-  for path in sorted(pathlib.Path(directory).glob('events.out.tfevents.*')):
-    try:
-      for event in tf1.train.summary_iterator(str(path)):
-        for value in event.summary.value:
-          if value.tag == tag and value.HasField('simple_value'):
-            found[event.step] = value.simple_value
-    except tf.errors.DataLossError:
-      continue
-  steps = sorted(found)
-  return Curve(steps, [found[step] for step in steps])
-
-
 def draw_curves(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
   """Writes a PNG with loss and accuracy over the steps; returns its path."""
   # Imported late: matplotlib is an extra, and slow.
   from matplotlib import figure
-  eval_dir = run_files.eval_dir(model_dir)
+  found = scalars.read_tree(model_dir)
   picture = figure.Figure(figsize=(10, 4), layout='constrained')
   picture.suptitle(title)
   loss_axes, accuracy_axes = picture.subplots(1, 2)
-  _plot(loss_axes, read_curve(model_dir, 'loss'), 'training, chief', '-')
-  _plot(loss_axes, read_curve(eval_dir, 'loss'), 'held out', 'o-')
+  _plot(loss_axes, _curve(found, '', 'loss'), 'training, chief', '-')
+  _plot(loss_axes, _curve(found, _EVALUATION, 'loss'), 'held out', 'o-')
   loss_axes.set(xlabel='global step', ylabel='loss', yscale='log')
   loss_axes.legend()
-  accuracy = read_curve(eval_dir, 'accuracy')
+  accuracy = _curve(found, _EVALUATION, 'accuracy')
   _plot(accuracy_axes, accuracy, 'held out', 'o-')
   accuracy_axes.set(xlabel='global step', ylabel='accuracy')
   if accuracy.steps:
@@ -218,10 +193,16 @@ def draw_curves(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
   accuracy_axes.legend(loc='lower right')
   for axes in (loss_axes, accuracy_axes):
     axes.grid(alpha=0.3)
-  path = run_files.figure_path(model_dir)
+  path = pathlib.Path(model_dir, 'curves.png')
   picture.savefig(path, dpi=120)
   return path
 
 
-def _plot(axes, curve: Curve, label: str, style: str) -> None:
+def _curve(found: Mapping[str, Mapping[str, scalars.Curve]], directory: str,
+           tag: str) -> scalars.Curve:
+  """Returns a curve of a directory; it is empty if there is none."""
+  return found.get(directory, {}).get(tag, scalars.Curve([], [], []))
+
+
+def _plot(axes, curve: scalars.Curve, label: str, style: str) -> None:
   axes.plot(curve.steps, curve.values, style, label=label, markersize=4)
