@@ -167,7 +167,7 @@ def main(argv: list[str]) -> None:
       options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
       launch_lib.launch(
           options, say, live_display.find_terminal(
-              not launch_lib.is_colored(options)) if is_live else None)
+              not output.should_color(options.color)) if is_live else None)
   except joined_run.RunFinishedError as e:
     say(str(e))
 

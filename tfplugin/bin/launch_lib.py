@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import sys
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -108,13 +106,6 @@ def _report_left(layout: layouts.Layout, error: Optional[type],
         *(task.name for task in layout.own), time_limit_secs=_LEAVE_SECS)
 
 
-def is_colored(options: launch_options.LaunchOptions) -> bool:
-  """Returns whether the output has colours."""
-  is_terminal = sys.stdout.isatty() and os.environ.get('TERM') != 'dumb'
-  return output.should_color(options.color, is_terminal,
-                             os.environ.get('NO_COLOR'))
-
-
 def _manifest(options: launch_options.LaunchOptions,
               starts: Sequence[task_settings.Start]) -> list[str]:
   """Returns the lines of the requested manifest."""
@@ -130,7 +121,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
          display: live_display.Display) -> None:
   lines: list[str] = []
   shown = output.TaskOutput(lines.append, options.show, options.grep,
-                            is_colored(options), options.hide)
+                            output.should_color(options.color), options.hide)
   for start in starts:
     role = run.start(
         start.task, start.command,
