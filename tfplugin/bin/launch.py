@@ -131,6 +131,10 @@ _COMMANDS = command_line.CommandLine((
     )),
 ), (
     command_line.Need(('live',), '--model_dir', lambda v: v['model_dir']),
+    command_line.Need(('stall_limit', 'steps'), '--model_dir',
+                      lambda v: v['model_dir'] or v['manifest']),
+    command_line.Need(launch_options.OF_MANIFESTS, '--manifest=kubernetes',
+                      lambda v: v['manifest']),
     command_line.Need(('max_restarts', 'restart_delay_secs', 'spare'),
                       '--restart=on_failure or always',
                       lambda v: v['restart'] != 'never'),
