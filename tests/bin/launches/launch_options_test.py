@@ -33,7 +33,6 @@ from tfplugin.bin.launches import launch_options
     ({'slurm': True}, '`slurm` needs the variables of a job step'),
     ({'slurm': True, 'hosts': ('a', 'b')}, '`slurm` and `hosts` exclude each'),
     ({'hosts': ('a', 'a')}, '`hosts` must name each machine once'),
-    ({'manifest': 'helm'}, "`manifest` must be one of kubernetes, tfjob"),
     ({'manifest': 'tfjob'}, '`image` must name the container image'),
     ({'manifest': 'tfjob', 'image': 'a', 'cpus': ('ps=0',)},
      '`cpus` has no effect with `manifest`'),

@@ -130,10 +130,6 @@ class LaunchOptions:
                          'out.')
 
   def _check_manifest(self) -> None:
-    if self.manifest and self.manifest not in manifests.FORMS:
-      raise ValueError('`manifest` must be one of '
-                       f'{", ".join(manifests.FORMS)}. Received: '
-                       f'{self.manifest!r}')
     if not self.manifest:
       return
     for field in dataclasses.fields(self):
