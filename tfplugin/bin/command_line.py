@@ -119,7 +119,8 @@ class CommandLine:
 
     Raises `app.UsageError` for a given flag that has no effect.
     """
-    values = {flag.name: flag.value for flag in self._flags()}
+    values = {flag.name: flag.value
+              for group in self._groups for flag in group.flags}
     for need in self._needs:
       given = [name for name in need.flags if flags.FLAGS[name].present]
       if given and not need.is_met(values):
@@ -165,10 +166,6 @@ class CommandLine:
     if not is_full and not all(group.is_common for group in self._groups):
       titles = '; '.join(g.title for g in self._groups if not g.is_common)
       yield '\n' + _filled(f'More with --helpfull: {titles}.')
-
-  def _flags(self) -> Iterator[flags.FlagHolder]:
-    for group in self._groups:
-      yield from group.flags
 
 
 class _ShowFlag(flags.BooleanFlag):
