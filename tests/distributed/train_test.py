@@ -50,7 +50,7 @@ def test_the_default_job_learns(elastic):
   assert result.last_step >= 400
   assert set(result.roles) == {'chief:0', 'worker:0'}
   # A late worker may make no step at all; all steps together are the run's.
-  assert sum(s.local_steps for s in result.roles.values() if s) >= 400
+  assert sum(s.num_steps for s in result.roles.values() if s) >= 400
   assert not result.lost
   assert result.figures['elastic distance'] >= 0.0
 

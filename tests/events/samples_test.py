@@ -44,4 +44,4 @@ def test_what_is_written_is_read():
 def test_a_line_without_steps_and_counts_is_read():
   found = samples.of_event(hand_written.event(
       1, 'chief:0', 'sampling', step=7, loss=0.25, figures={}))
-  assert found == (hand_written.START + 1, 7, 0.25, {}, 0, {})
+  assert found == (hand_written.START + 1, 7, 0.25, {}, 0, {}, None)

@@ -4,14 +4,14 @@
 
 import tensorflow as tf
 
-from tfplugin.bin.processes import status
 from tfplugin.bin.results import run_result
+from tfplugin.events import samples
 
 tf1 = tf.compat.v1
 
 
 def _result(**kwargs):
-  last = status.Status(9.0, 4.0, 60, 25, 0.1, {}, {})
+  last = samples.Sample(9.0, 60, 0.1, {}, 25, {}, 4.0)
   return run_result.Result(**{
       'title': 'mlp with drop_stale', 'accuracy': 0.9721, 'first_step': 0,
       'last_step': 60, 'wall_secs': 12.34,

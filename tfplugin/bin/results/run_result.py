@@ -22,6 +22,7 @@ from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import status
+from tfplugin.events import samples
 from tfplugin.report.reading import scalars
 
 # The directory to which Estimator writes the summaries of an evaluation.
@@ -47,7 +48,7 @@ class Result:
   first_step: int
   last_step: int
   wall_secs: float
-  roles: Mapping[str, Optional[status.Status]]
+  roles: Mapping[str, Optional[samples.Sample]]
   start_secs: Mapping[str, float]
   lost: Mapping[str, str]
   restarts: Mapping[str, int]
@@ -56,7 +57,7 @@ class Result:
 
 
 def read_result(options: options_lib.TrainOptions,
-                roles: Mapping[str, Optional[status.Status]],
+                roles: Mapping[str, Optional[samples.Sample]],
                 summary: Sequence[run_summary.TaskSummary], start: float,
                 wall_secs: float, first_step: int) -> Result:
   """Returns the result of a run that has ended, and draws its curves.
@@ -73,7 +74,7 @@ def read_result(options: options_lib.TrainOptions,
       last_step=last_step,
       wall_secs=wall_secs,
       roles=roles,
-      start_secs={name: s.first_step_time - start
+      start_secs={name: s.first_time - start
                   for name, s in roles.items() if s is not None},
       lost={t.task: t.reasons[-1] for t in summary if t.status == 'lost'},
       restarts={t.task: t.restarts for t in summary},
@@ -124,10 +125,10 @@ def show(result: Result) -> None:
                    highlight=False)
 
 
-def _role(name: str, last: Optional[status.Status], result: Result) -> str:
+def _role(name: str, last: Optional[samples.Sample], result: Result) -> str:
   text = 'no step'
   if last is not None:
-    text = f'{last.local_steps} step{"s" if last.local_steps != 1 else ""}'
+    text = f'{last.num_steps} step{"s" if last.num_steps != 1 else ""}'
   if name in result.start_secs:
     text += f', the first after {result.start_secs[name]:.1f} s'
   return '; '.join(filter(None, [text, _fate(name, result)]))

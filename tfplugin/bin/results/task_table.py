@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Optional
 
-from tfplugin.bin.processes import status as status_lib
 from tfplugin.bin.processes import task_states
+from tfplugin.events import samples
 
 # A training task writes an event every 5 s; after this time three are missing.
 SILENT_SECS = 15.0
@@ -122,7 +122,7 @@ def _numbers(state: task_states.State) -> dict[str, str]:
   step, rate = state.step, state.details.get('steps_per_sec')
   if status is not None and (state.last is None or
                              status.time >= state.last.time):
-    step = status.global_step
+    step = status.step
   told = {'step': '' if step is None else str(step),
           'steps/s': '' if rate is None else f'{rate:.1f}'}
   told.update(figures_of(state))
@@ -131,7 +131,7 @@ def _numbers(state: task_states.State) -> dict[str, str]:
   return told
 
 
-def _counts(status: Optional[status_lib.Status]) -> dict[str, int]:
+def _counts(status: Optional[samples.Sample]) -> dict[str, int]:
   """Returns the counts of a status under their names in events."""
   return {f'num_{name}': count
           for name, count in (status.counts if status else {}).items()}
