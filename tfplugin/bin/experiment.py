@@ -134,7 +134,7 @@ def _status_adder(options: options_lib.TrainOptions,
     for name, figure in {**report.figures, **report.counts}.items():
       if not callable(figure):
         tf1.summary.scalar(name.replace(' ', '_'), figure)
-    hook = status.StatusHook(log, spec.loss, report.figures, report.counts)
+    hook = status.make_hook(log, spec.loss, report.figures, report.counts)
     return spec._replace(training_hooks=(*spec.training_hooks, hook))
 
   return add_status

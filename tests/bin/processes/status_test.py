@@ -35,8 +35,8 @@ def test_the_hook_writes_the_first_and_the_last_step(tmp_path):
     step = tf1.train.create_global_step()
     train_op = tf1.assign_add(step, 1)
     value = tf.cast(train_op, tf.float32)
-    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'), value / 2,
-                             {'distance': value}, {'dropped': 10 * step})
+    hook = status.make_hook(event_log.EventLog(tmp_path, 'chief:0'), value / 2,
+                            {'distance': value}, {'dropped': 10 * step})
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       session.run(train_op)
       first = _read(tmp_path)
@@ -53,8 +53,8 @@ def test_the_hook_writes_the_first_and_the_last_step(tmp_path):
 def test_a_session_without_a_step_writes_no_line(tmp_path):
   with tf.Graph().as_default():
     tf1.train.create_global_step()
-    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'),
-                             tf.constant(1.0), {}, {})
+    hook = status.make_hook(event_log.EventLog(tmp_path, 'chief:0'),
+                            tf.constant(1.0), {}, {})
     with tf1.train.SingularMonitoredSession(hooks=[hook]):
       pass
   assert _read(tmp_path) is None
@@ -63,8 +63,8 @@ def test_a_session_without_a_step_writes_no_line(tmp_path):
 def test_a_loss_that_is_not_finite_is_a_line_of_json(tmp_path):
   with tf.Graph().as_default():
     step = tf1.train.create_global_step()
-    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'),
-                             tf.constant(np.inf), {}, {})
+    hook = status.make_hook(event_log.EventLog(tmp_path, 'chief:0'),
+                            tf.constant(np.inf), {}, {})
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       session.run(step)
   line, _ = (tmp_path / 'events/chief-0.jsonl').read_text().splitlines()

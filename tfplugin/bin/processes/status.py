@@ -23,23 +23,18 @@ tf1 = tf.compat.v1
 _EVERY_SECS = 0.5
 
 
-class StatusHook(telemetry_hook.TelemetryHook):
-  """Hook that writes an event twice a second, and at the end.
+def make_hook(log: event_log.EventLog, loss: tf.Tensor,
+              figures: Mapping[str, tf.Tensor],
+              counts: Mapping[str, Union[tf.Tensor, Callable[[], tf.Tensor]]],
+              ) -> telemetry_hook.TelemetryHook:
+  """Returns the hook that writes an event twice a second, and at the end.
 
-  The first step has an event, too.
+  The first step has an event, too. An event has scalar tensors by their names.
+  If the task has an event log already, this one takes the place of `log`. A
+  function in `counts` finds its tensor once the graph is complete.
   """
-
-  def __init__(self, log: event_log.EventLog, loss: tf.Tensor,
-               figures: Mapping[str, tf.Tensor],
-               counts: Mapping[str, Union[tf.Tensor,
-                                          Callable[[], tf.Tensor]]]):
-    """Stores the scalar tensors of the events by their names.
-
-    If the task has an event log already, this one takes the place of `log`. A
-    function in `counts` finds its tensor once the graph is complete.
-    """
-    super().__init__(_StatusSink(log, loss, figures, counts),
-                     every_secs=_EVERY_SECS)
+  return telemetry_hook.TelemetryHook(
+      _StatusSink(log, loss, figures, counts), every_secs=_EVERY_SECS)
 
 
 class _StatusSink(telemetry_hook.Sink):
