@@ -11,10 +11,8 @@ from typing import Optional
 
 import numpy as np
 
-from tfplugin.events import samples
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import scalars
 from tfplugin.report.reading import series
 
 _TAG = 'staleness/staleness'
@@ -45,7 +43,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   Dropping is biased against slow workers. The bias against a worker is its
   share of the computed gradients less its share of the applied ones.
   """
-  points = _points(run)
+  points = run.points((_TAG,), 'staleness')
   workers = _dropped(run, series.budget(len(run.training_tasks)))
   bound = (run.options.get('staleness') if run.technique == 'drop_stale'
            else None)
@@ -63,16 +61,6 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
       **_histograms(points),
       'missing': missing,
   }
-
-
-def _points(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
-  """Returns times and values by task; samples replace scalars."""
-  found = {task: list(zip(curve.times, curve.values)) for task, curve
-           in scalars.by_task(run.scalars, _TAG).items()}
-  for task, pairs in samples.figure(run.samples, 'staleness').items():
-    found[task] = [(sample.time, value) for sample, value in pairs]
-  return {task: [(time - run.start, value) for time, value in found[task]]
-          for task in sorted(found)}
 
 
 def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:

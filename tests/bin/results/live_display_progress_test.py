@@ -6,14 +6,14 @@ import io
 
 from rich import console
 
-from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
+from tfplugin.events import samples
 
 
 def _status(time, step, loss, **kwargs):
-  return status.Status(time, 1.0, step, 3, loss, kwargs.get('figures', {}),
-                       kwargs.get('counts', {}))
+  return samples.Sample(time, step, loss, kwargs.get('figures', {}), 3,
+                        kwargs.get('counts', {}))
 
 
 def _state(*args):

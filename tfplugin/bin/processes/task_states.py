@@ -17,6 +17,7 @@ from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import record
+from tfplugin.events import samples
 
 # Clocks of machines agree to this; the rest is the way to the reader.
 _AGREE_SECS = 30.0
@@ -71,7 +72,7 @@ class State:
       self.open.pop(event.name, None)
 
   @property
-  def status(self) -> Optional[status_lib.Status]:
+  def status(self) -> Optional[samples.Sample]:
     """The newest sample; None if this session has none."""
     return self.samples.status
 

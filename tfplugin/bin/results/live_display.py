@@ -16,6 +16,7 @@ from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
 from tfplugin.events import clock
+from tfplugin.events import samples
 
 _EVERY_SECS = 0.5
 # A log file or a pipe gets a line of progress at this interval.
@@ -85,7 +86,7 @@ class ProgressLines(Lines):
              if state.status is not None}
     newest = max(known.values(), key=lambda s: s.time, default=None)
     if newest is not None:
-      self._history.append((newest.time, newest.global_step))
+      self._history.append((newest.time, newest.step))
     rate = self._rate()
     if time.monotonic() - self._last_said >= _PLAIN_EVERY_SECS:
       self._last_said = time.monotonic()
@@ -103,7 +104,7 @@ class ProgressLines(Lines):
     return (step - first_step) / max(time_ - first_time, 1e-3)
 
 
-def progress_line(statuses: Mapping[str, status.Status], steps: int,
+def progress_line(statuses: Mapping[str, samples.Sample], steps: int,
                   rate: float) -> str:
   """Returns the progress line, with `rate` in global steps per second.
 
@@ -112,7 +113,7 @@ def progress_line(statuses: Mapping[str, status.Status], steps: int,
   if not statuses:
     return 'starting: no step yet'
   newest = max(statuses.values(), key=lambda s: s.time)
-  step = min(max(s.global_step for s in statuses.values()), steps)
+  step = min(max(s.step for s in statuses.values()), steps)
   parts = [f'step {step}/{steps}', f'{rate:.0f} steps/s',
            f'loss {newest.loss:.4f}']
   combined = status.combine(statuses.values())

@@ -96,6 +96,25 @@ class RunData:
     return [task for task in self.events_of
             if task.partition(':')[0] in _TRAINING_JOBS]
 
+  def points(self, tags: Sequence[str],
+             figure: str) -> dict[str, list[tuple[float, float]]]:
+    """Returns times and values by task; samples replace scalars.
+
+    `tags` are names of the figure in TensorBoard, the preferred one first. The
+    times are in seconds since the first event.
+    """
+    found = {}
+    for tag in tags:
+      for task, curve in scalars_lib.by_task(self.scalars, tag).items():
+        found.setdefault(task, list(zip(curve.times, curve.values)))
+    for task, samples in self.samples.items():
+      pairs = [(sample.time, sample.figures[figure]) for sample in samples
+               if figure in sample.figures]
+      if pairs:
+        found[task] = pairs
+    return {task: [(time - self.start, value) for time, value in found[task]]
+            for task in sorted(found)}
+
   @property
   def technique(self) -> Optional[str]:
     """The wrapper or strategy of `tfplugin-train`; None if unknown."""

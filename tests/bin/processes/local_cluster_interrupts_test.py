@@ -8,14 +8,14 @@ import threading
 
 import pytest
 
-from tfplugin.bin.processes import interrupts
+from tfplugin.bin.processes import local_cluster
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM,
                                     signal.SIGHUP])
 def test_a_signal_is_noted_and_raised_when_asked(number):
   before = signal.getsignal(number)
-  with interrupts.Interrupts() as noted:
+  with local_cluster.Interrupts() as noted:
     noted.raise_if_any()
     os.kill(os.getpid(), number)
     assert noted.count == 1
@@ -29,7 +29,7 @@ def test_another_thread_leaves_the_handlers_alone():
   seen = []
 
   def use():
-    with interrupts.Interrupts() as noted:
+    with local_cluster.Interrupts() as noted:
       seen.append((signal.getsignal(signal.SIGINT), noted.count))
 
   thread = threading.Thread(target=use)
