@@ -10,8 +10,6 @@ from tfplugin.distribute.packed import packing
 from tfplugin.distribute.packed import reads
 from tfplugin.distribute.updates import met_updates
 
-tf1 = tf.compat.v1
-
 
 class PackedSteps(met_updates.MetUpdates):
   """Mixin before the extended class of a v1 parameter-server strategy.

@@ -22,8 +22,6 @@ from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import weighted_sum
 
-tf1 = tf.compat.v1
-
 Summand = Union[tf.Tensor, tf.IndexedSlices]
 
 _SUM = tf.distribute.ReduceOp.SUM
