@@ -1,13 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of `TF_CONFIG` for a run that workers may join, and their checks.
+"""Workers that may join a run: keys of `TF_CONFIG`, and the present number.
 
-There are two, beside `cluster` and `task`:
+There are two keys, beside `cluster` and `task`:
 
   max_workers: In every task of a run that workers may join: how many may train
     at the same time, besides the chief.
   joins: True in a worker that joins. Its cluster has the parameter servers, the
     chief and itself. The other tasks' clusters do not name it.
+
+The number of workers that train now is in a table of the first parameter
+server. A table, unlike a variable, needs no initialisation and is in no
+checkpoint, and its value changes without a new graph. The chief alone changes
+it, in a session of its own.
 """
 
 from __future__ import annotations
@@ -20,9 +25,14 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import placement
 
 MAX_WORKERS = 'max_workers'
 JOINS = 'joins'
+# The server of the number, its table and the key.
+_SERVER = '/job:ps/task:0'
+_TABLE = 'tfplugin_num_workers'
+_KEY = 'present'
 
 
 class Membership(NamedTuple):
@@ -103,3 +113,25 @@ def refuse(what: str) -> None:
         'number of workers restarts the whole group. Received: a `TF_CONFIG` '
         f'with `{MAX_WORKERS if seen.is_open else JOINS}`. Start the run with '
         'a fixed number, e.g. --workers=3.')
+
+
+def read_present(otherwise: int) -> tf.Tensor:
+  """Returns how many workers train now, the chief included: an int64 scalar.
+
+  It is `otherwise` before the first number is written. Each run reads it anew.
+  """
+  with placement.only_on(_SERVER):
+    return tf.raw_ops.LookupTableFindV2(
+        table_handle=_table(), keys=tf.constant(_KEY),
+        default_value=tf.constant(otherwise, tf.int64))
+
+
+def write_present(number: tf.Tensor) -> tf.Operation:
+  """Returns the op that writes that number, on the current device."""
+  return tf.raw_ops.LookupTableInsertV2(
+      table_handle=_table(), keys=tf.constant(_KEY), values=number)
+
+
+def _table() -> tf.Tensor:
+  return tf.raw_ops.MutableHashTableV2(
+      key_dtype=tf.string, value_dtype=tf.int64, shared_name=_TABLE)

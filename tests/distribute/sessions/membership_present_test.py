@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfplugin import distribute
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.sessions import present_workers
+from tfplugin.distribute.sessions import membership
 from tfplugin.hooks.endings import task_tables
 from tfplugin.testing import clusters
 
@@ -31,7 +31,7 @@ def _board(cluster):
 
 def test_the_number_changes_without_a_new_graph(cluster, board):
   with tf.Graph().as_default() as graph, tf1.device('/job:worker'):
-    number = present_workers.read(otherwise=7)
+    number = membership.read_present(otherwise=7)
     assert number.device == '/job:ps/task:0'
     assert not tf1.global_variables()
     with cluster.session(0, graph) as session:
