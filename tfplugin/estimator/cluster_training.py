@@ -18,7 +18,6 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
-from tfplugin.distribute.sessions import device_filters
 from tfplugin.distribute.sessions import evaluation_roles
 from tfplugin.distribute.sessions import joining
 from tfplugin.distribute.sessions import membership
@@ -252,7 +251,7 @@ def _enter_limits(
       _tf_internals.timers_by(clock.now),
       _tf_internals.servers_with(server_options.of_run(estimator.config)),
       _tf_internals.session_config_through(
-          functools.partial(device_filters.with_filters, task)),
+          functools.partial(server_options.with_filters, task)),
       joining.entered(task, estimator), placement.conditions_explained(),
       time_limit.start_limited_to(start_limit_secs)):
     stack.enter_context(context)

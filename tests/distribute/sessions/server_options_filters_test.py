@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute.sessions import device_filters
+from tfplugin.distribute.sessions import server_options
 
 tf1 = tf.compat.v1
 
@@ -24,7 +24,7 @@ def _filters(job, index, config, device='', cluster=None):
       tf1.get_variable('v', [])
     with tf1.device(device):
       tf.constant(1.0)
-    found = device_filters.with_filters(task, config)
+    found = server_options.with_filters(task, config)
   return found and list(found.device_filters)
 
 
@@ -40,7 +40,7 @@ def test_other_settings_stay():
   config = tf1.ConfigProto(allow_soft_placement=True)
   task = cluster_task.ClusterTask(tf.train.ClusterSpec(_CLUSTER), 'chief', 0)
   with tf.Graph().as_default():
-    found = device_filters.with_filters(task, config)
+    found = server_options.with_filters(task, config)
   assert found.allow_soft_placement and not config.device_filters
 
 
