@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.checkpoints import finite_state
+from tfplugin.checkpoints import training_guard
 
 tf1 = tf.compat.v1
 
@@ -21,7 +21,7 @@ def test_only_what_is_not_finite_is_named(behavior, dtype):
                            initializer=tf1.zeros_initializer())
     others = [tf1.get_variable(f'other_{i}', initializer=value)
               for i, value in enumerate([1, True, 'text'])]
-    state = finite_state.FiniteState([good, bad, *others])
+    state = training_guard.FiniteState([good, bad, *others])
     session.run(tf1.global_variables_initializer())
     assert state.not_finite(session) == []
     for value in (np.nan, np.inf, -np.inf):
@@ -32,7 +32,7 @@ def test_only_what_is_not_finite_is_named(behavior, dtype):
 def test_no_variable_is_finite(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     tf.constant(1.0)  # TensorFlow runs nothing in an empty graph.
-    assert finite_state.FiniteState([]).not_finite(session) == []
+    assert training_guard.FiniteState([]).not_finite(session) == []
 
 
 def test_it_looks_where_the_variables_are(behavior):
@@ -43,7 +43,7 @@ def test_it_looks_where_the_variables_are(behavior):
         variables += [tf1.get_variable(f'v{index}{k}', initializer=1.0)
                       for k in range(3)]
     before = set(graph.get_operations())
-    finite_state.FiniteState(variables)
+    training_guard.FiniteState(variables)
     made = set(graph.get_operations()) - before
     looks = [op for op in made if op.type in ('IsFinite', 'Pack', 'All')]
     # A pack for each server: two tensors travel, whatever there is.
@@ -58,7 +58,7 @@ def test_each_copy_of_a_distributed_variable_is_looked_at(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     with strategy.scope():
       variable = tf1.get_variable('v', initializer=1.0)
-    state = finite_state.FiniteState([variable])
+    state = training_guard.FiniteState([variable])
     session.run(tf1.global_variables_initializer())
     assert state.not_finite(session) == []
     session.run(variable.values[1].assign(np.nan))
