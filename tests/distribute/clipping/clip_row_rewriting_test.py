@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.clipping import row_rewriting
+from tfplugin.distribute.clipping import clip
 
 tf1 = tf.compat.v1
 
@@ -18,7 +18,7 @@ def _halve(rows):
 def _rewritten(start, positions, rewrite=_halve):
   with tf.Graph().as_default():
     v = tf1.get_variable('v', initializer=start)
-    done = row_rewriting.rewrite_rows(
+    done = clip.rewrite_rows(
         v, tf.constant(positions, tf.int64), rewrite)
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
@@ -42,7 +42,7 @@ def test_no_rows(behavior):
 @pytest.mark.parametrize('positions', [
     [], [0, 2, 3, 4, 6], [0, 1, 2, 3, 4, 5, 6]])
 def test_more_rows_than_a_block_holds(behavior, monkeypatch, positions):
-  monkeypatch.setattr(row_rewriting, '_BLOCK_BYTES', 32)  # Two rows of four.
+  monkeypatch.setattr(clip, '_BLOCK_BYTES', 32)  # Two rows of four.
   start = np.random.rand(7, 4).astype(np.float32)
   want = start.copy()
   want[positions] = np.sqrt(want[positions])
@@ -53,9 +53,9 @@ def test_more_rows_than_a_block_holds(behavior, monkeypatch, positions):
 def test_a_value_read_before_stays_as_it_was():
   v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
   before = v.read_value()
-  row_rewriting.rewrite_rows(v, tf.constant([1]), _halve)
+  clip.rewrite_rows(v, tf.constant([1]), _halve)
   between = v.read_value()
-  row_rewriting.rewrite_rows(v, tf.constant([0]), _halve)
+  clip.rewrite_rows(v, tf.constant([0]), _halve)
   np.testing.assert_array_equal(before, [[1.0, 2.0], [3.0, 4.0]])
   np.testing.assert_array_equal(between, [[1.0, 2.0], [1.5, 2.0]])
   np.testing.assert_array_equal(v, [[0.5, 1.0], [1.5, 2.0]])
@@ -68,10 +68,10 @@ def test_rows_of_one_block_need_no_loop(monkeypatch):
     with tf.Graph().as_default() as graph:
       v = tf1.get_variable('v', [2, 4])
       before = len(graph.get_operations())
-      row_rewriting.rewrite_rows(v, tf.constant([1]), _halve)
+      clip.rewrite_rows(v, tf.constant([1]), _halve)
       return len(graph.get_operations()) - before
 
-  monkeypatch.setattr(row_rewriting, '_BLOCK_BYTES', 32)
+  monkeypatch.setattr(clip, '_BLOCK_BYTES', 32)
   without = num_operations()
-  monkeypatch.setattr(row_rewriting, '_BLOCK_BYTES', 31)
+  monkeypatch.setattr(clip, '_BLOCK_BYTES', 31)
   assert without < num_operations()
