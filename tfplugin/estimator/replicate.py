@@ -17,7 +17,6 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.distribute.towers import loss_reduction_argument
 from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
 from tfplugin.estimator import batch_sharding
@@ -139,7 +138,7 @@ def replicate_model_fn(
   References:
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
-  loss_reduction_argument.check(loss_reduction)
+  split_model.check_loss_reduction(loss_reduction)
   if batch_norm not in split_graph.WEIGHTS_OF_MOMENTS:
     names = tuple(split_graph.WEIGHTS_OF_MOMENTS)
     raise ValueError(f'`batch_norm` must be one of {names}. '

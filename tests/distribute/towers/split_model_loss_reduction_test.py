@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import loss_reduction_argument
+from tfplugin.distribute.towers import split_model
 
 _Reduction = tf.compat.v1.losses.Reduction
 
@@ -13,4 +13,4 @@ _Reduction = tf.compat.v1.losses.Reduction
 @pytest.mark.parametrize('reduction', (_Reduction.NONE, 'mean', ''))
 def test_reductions_that_leave_no_scalar_are_refused(reduction):
   with pytest.raises(ValueError, match='`loss_reduction` must be one of'):
-    loss_reduction_argument.check(reduction)
+    split_model.check_loss_reduction(reduction)
