@@ -5,13 +5,13 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.estimator import shard_context
+from tfplugin.estimator import tpu_shards
 
 
 def test_an_input_fn_learns_its_part():
-  second = shard_context.ShardContext(4, invocation=1, num_invocations=4)
+  second = tpu_shards.ShardContext(4, invocation=1, num_invocations=4)
   assert second.current_input_fn_deployment() == ('/device:CPU:0', 1, 4, 1)
-  whole = shard_context.ShardContext(4, invocation=0)
+  whole = tpu_shards.ShardContext(4, invocation=0)
   assert whole.current_input_fn_deployment() == ('/device:CPU:0', 0, 1, 4)
   assert (whole.current_host, whole.num_hosts) == (0, 1)
   assert (whole.num_replicas, whole.num_of_replicas_per_host) == (4, 4)
@@ -22,7 +22,7 @@ def test_an_input_fn_learns_its_part():
 
 
 def test_a_model_fn_learns_the_number_of_shards():
-  context = shard_context.ShardContext(4)
+  context = tpu_shards.ShardContext(4)
   assert (context.num_replicas, context.num_hosts) == (4, 1)
   assert context.device_assignment is None
   with pytest.raises(RuntimeError, match='current_host.*in the input_fn'):
@@ -36,4 +36,4 @@ def test_has_every_public_member_of_a_tpu_context():
   module = __import__(tpu_estimator.__module__, fromlist=['tpu_context'])
   members = {name for name in vars(module.tpu_context.TPUContext)
              if not name.startswith('_')}
-  assert members and members <= set(dir(shard_context.ShardContext(2)))
+  assert members and members <= set(dir(tpu_shards.ShardContext(2)))
