@@ -22,7 +22,6 @@ from tfplugin.distribute.sessions import evaluation_roles
 from tfplugin.distribute.sessions import joining
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
-from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import clock
 from tfplugin.events import event_log
 from tfplugin.events import process
@@ -265,7 +264,7 @@ def _evaluated(
   # The RunConfig of an evaluator has no cluster.
   watch = chief_report.Watch(cluster_task.from_environment(), config.model_dir,
                              contact_limit_secs, train_spec.max_steps)
-  rounds = evaluator_rounds.EvaluatorRounds(exports, watch)
+  rounds = last_exports.EvaluatorRounds(exports, watch)
   event_log.write('starting', record.END)
   stack.push(rounds.finish)
   stack.enter_context(_tf_internals.evaluator_asks(
