@@ -37,7 +37,6 @@ from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import last_exports
-from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
 from tfplugin.hooks.endings import report_finished_hook
@@ -188,8 +187,8 @@ def _train_and_evaluate(
     if task.is_chief:
       train_spec = _guarded(
           _with_evaluation(estimator, train_spec, exports), config, task,
-          last_steps.LastSteps(task, train_spec.max_steps,
-                               finish_limit_secs / 2, stop.has_stopped), stack)
+          waits.LastSteps(task, train_spec.max_steps, finish_limit_secs / 2,
+                          stop.has_stopped), stack)
     train_spec = train_spec._replace(
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
     _enter_limits(stack, task, estimator, start_limit_secs)
@@ -328,7 +327,7 @@ def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
 
 
 def _guarded(train_spec: tf.estimator.TrainSpec, config: tf.estimator.RunConfig,
-             task: cluster_task.ClusterTask, others: last_steps.LastSteps,
+             task: cluster_task.ClusterTask, others: waits.LastSteps,
              stack: contextlib.ExitStack) -> tf.estimator.TrainSpec:
   """Adds the chief's guard of the checkpoints."""
   stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))

@@ -17,7 +17,7 @@ from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.hooks.endings import closing
-from tfplugin.hooks.endings import last_steps
+from tfplugin.hooks.endings import waits
 
 tf1 = tf.compat.v1
 
@@ -69,7 +69,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   def __init__(self, config: tf.estimator.RunConfig,
                space_limit_secs: float = refused_writes.LIMIT_SECS,
                listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
-               others: Optional[last_steps.LastSteps] = None):
+               others: Optional[waits.LastSteps] = None):
     """Prepares the guard.
 
     Args:

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.endings import waits as waits_lib
 
 _CLUSTER = tf.train.ClusterSpec(
     {'worker': ['a:1', 'b:1'], 'ps': ['c:1']})
@@ -28,19 +28,19 @@ def waits(monkeypatch):
     while_waiting()
     raise TimeoutError('worker:0 waited for the last step of worker:1.')
 
-  monkeypatch.setattr(last_steps.waits, 'wait_for_workers', wait)
+  monkeypatch.setattr(waits_lib, 'wait_for_workers', wait)
   return limits
 
 
 def test_a_wait_up_to_its_limit_is_no_error(waits, caplog):
   looks = []
-  last_steps.LastSteps(_CHIEF, 3, 7.0).wait(lambda: looks.append(1))
+  waits_lib.LastSteps(_CHIEF, 3, 7.0).wait(lambda: looks.append(1))
   assert waits == [7.0] and looks
   assert 'The checkpoint is saved as it is.' in caplog.text
 
 
 def test_after_a_signal_nobody_is_waited_for(waits):
-  last_steps.LastSteps(_CHIEF, 3, 7.0, lambda: True).wait(lambda: None)
+  waits_lib.LastSteps(_CHIEF, 3, 7.0, lambda: True).wait(lambda: None)
   assert not waits
 
 
@@ -52,7 +52,7 @@ def test_a_lost_parameter_server_is_worth_a_restart(waits, monkeypatch):
 
   with pytest.raises(lost_peers.LostPeerError, match=(
       r'worker:0 lost a parameter server .* Received: no value: w Restart')):
-    last_steps.LastSteps(_CHIEF, 3, 7.0).wait(look)
+    waits_lib.LastSteps(_CHIEF, 3, 7.0).wait(look)
 
 
 @pytest.mark.parametrize('task, max_steps, step, is_last', [
@@ -60,6 +60,6 @@ def test_a_lost_parameter_server_is_worth_a_restart(waits, monkeypatch):
     (_CHIEF, None, 4, False), (_WORKER, 3, 3, False),
     (cluster_task.ClusterTask(), 3, 3, False)])
 def test_which_checkpoints_are_left_to_the_end(task, max_steps, step, is_last):
-  steps = last_steps.LastSteps(task, max_steps, 7.0)
+  steps = waits_lib.LastSteps(task, max_steps, 7.0)
   assert steps.comes_after(step) == is_last
   assert steps.awaits_others() == (task is _CHIEF)
