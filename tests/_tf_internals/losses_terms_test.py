@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin._tf_internals import arithmetic
+from tfplugin._tf_internals import losses
 
 tf1 = tf.compat.v1
 
@@ -20,7 +20,7 @@ tf1 = tf.compat.v1
 def test_addends(make, signs):
   with tf.Graph().as_default():
     a, b = (tf1.placeholder(tf.float32, [1]) for _ in range(2))
-    found = arithmetic.addends(make(a, b))
+    found = losses.addends(make(a, b))
     assert [sign for _, sign in found] == signs
     assert [term for term, _ in found] == [a, b][:len(signs)]
 
@@ -28,17 +28,17 @@ def test_addends(make, signs):
 def test_factors():
   with tf.Graph().as_default():
     a, b = (tf1.placeholder(tf.float32, []) for _ in range(2))
-    assert arithmetic.factors(a * b) == (a, b, False)
-    assert arithmetic.factors(a / b) == (a, b, True)
-    assert arithmetic.factors(a + b) is None
+    assert losses.factors(a * b) == (a, b, False)
+    assert losses.factors(a / b) == (a, b, True)
+    assert losses.factors(a + b) is None
 
 
 def test_alternatives(behavior):
   with tf.Graph().as_default():
     a, b = (tf1.placeholder(tf.float32, []) for _ in range(2))
-    assert arithmetic.alternatives(tf.where(a > 0, a, b)) == [a, b]
+    assert losses.alternatives(tf.where(a > 0, a, b)) == [a, b]
     chosen = tf.cond(a > 0, lambda: a + 1, lambda: b)
     if chosen.op.type == 'Identity':
       chosen, = chosen.op.inputs
-    assert len(arithmetic.alternatives(chosen)) == 2
-    assert not arithmetic.alternatives(a + b)
+    assert len(losses.alternatives(chosen)) == 2
+    assert not losses.alternatives(a + b)

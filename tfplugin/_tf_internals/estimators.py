@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions, servers, clocks and hooks of an Estimator that trains."""
+"""Sessions, servers, clocks, inputs and evaluators of Estimators."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
+
+# Makes the dataset of one device, which a strategy reads; see `untuned_inputs`.
+from tensorflow.python.data.ops import multi_device_iterator_ops
 
 # Starts the server of a task with a strategy; see
 # `servers_and_sessions_through`.
@@ -225,3 +228,92 @@ def mend_early_stopping(takes: Callable[[Any, Optional[float]], bool],
 
   module.make_early_stopping_hook = make_early_stopping_hook
   public.make_early_stopping_hook = make_early_stopping_hook
+
+
+@contextlib.contextmanager
+def inputs_through(estimator: tf.estimator.Estimator,
+                   change: Callable[[Any], Any]) -> Iterator[None]:
+  """Makes an Estimator pass the result of each input_fn through `change`.
+
+  A private method calls an input_fn with the arguments that it declares. A
+  public wrapper around the input_fn would hide these.
+  """
+  def changed(original):
+    def changed_input(*args, **kwargs):
+      data = original(*args, **kwargs)
+      with tf.device('/cpu:0'):  # The device of an input_fn.
+        return change(data)
+    return changed_input
+
+  with replacing.replaced(estimator, _call_input_fn=changed):
+    yield
+
+
+def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
+  """Returns the dataset ops inside the functions of a dataset's op.
+
+  An example is the op of `flat_map`. No public API gives the graph of a
+  function that an op calls.
+  """
+  names = [value.func.name for value in op.node_def.attr.values()
+           if value.func.name]
+  return [inner for name in names
+          for inner in op.graph._get_function(name).graph.get_operations()
+          if 'Dataset' in inner.type]
+
+
+@contextlib.contextmanager
+def untuned_inputs() -> Iterator[None]:
+  """Makes strategies create the dataset of each device without autotune.
+
+  The dataset holds one element, and no public API reaches its options. With
+  autotune, closing it could wait a minute for the thread that tunes.
+  """
+  options = tf.data.Options()
+  options.autotune.enabled = False
+  with replacing.replaced(
+      multi_device_iterator_ops, _create_device_dataset=lambda original: (
+          lambda *args: original(*args).with_options(options))):
+    yield
+
+
+@contextlib.contextmanager
+def evaluator_asks(goes_on: Callable[[], bool],
+                   evaluate: Callable[[tf.estimator.Estimator,
+                                       Callable[[], Any]], Any],
+                   wait: Callable[[float], None]) -> Iterator[None]:
+  """Makes evaluators of `tf.estimator.train_and_evaluate` call functions.
+
+  `goes_on` is called before each round; False ends the evaluator. `evaluate` is
+  called for each round. Its arguments are the Estimator and a function that
+  evaluates and exports the newest checkpoint; it returns that function's
+  result. `wait` is called with a number of seconds before the first round and
+  between rounds. Estimator uses a listener, an object and `time.sleep` for
+  these, which are private and no arguments.
+  """
+  training = sys.modules[tf.estimator.TrainSpec.__module__]
+  rounds = replacing.replaced(
+      training._ContinuousEvalListener,
+      before_eval=lambda before: lambda self: before(self) and goes_on())
+  evaluations = replacing.replaced(
+      training._TrainingExecutor._Evaluator,
+      evaluate_and_export=lambda once: lambda self: evaluate(
+          self._estimator, functools.partial(once, self)))
+  waits = replacing.replaced(training, time=lambda clock: types.SimpleNamespace(
+      time=clock.time, sleep=wait))
+  with rounds, evaluations, waits:
+    yield
+
+
+def evaluation_of_saves(
+    estimator: tf.estimator.Estimator, eval_spec: tf.estimator.EvalSpec,
+    max_steps: Optional[int]) -> tf.compat.v1.train.CheckpointSaverListener:
+  """Returns the listener that evaluates and exports checkpoints in a master.
+
+  `tf.estimator.train_and_evaluate` makes it, for a `master` without a strategy
+  only. Its class is private.
+  """
+  training = sys.modules[tf.estimator.TrainSpec.__module__]
+  return training._NewCheckpointListenerForEvaluate(
+      training._TrainingExecutor._Evaluator(estimator, eval_spec, max_steps),
+      eval_spec.throttle_secs, training._ContinuousEvalListener())
