@@ -115,7 +115,7 @@ from tfplugin._tf_internals.rows.row_ops import is_size
 from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
 from tfplugin._tf_internals.rows.row_ops import reads_only
 from tfplugin._tf_internals.rows.row_ops import Rows
-from tfplugin._tf_internals.rows.sizes import sizes_as_ops
+from tfplugin._tf_internals.rows.row_ops import sizes_as_ops
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
 from tfplugin._tf_internals.saving import save_slice_info_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from tfplugin._tf_internals.rows import sizes
+from tfplugin._tf_internals.rows import row_ops
 
 tf1 = tf.compat.v1
 
@@ -22,7 +22,7 @@ SIZES = {
 
 def _read(make, applies):
   """Whether what `make` makes of a placeholder depends on it."""
-  with tf.Graph().as_default() as graph, sizes.sizes_as_ops(applies):
+  with tf.Graph().as_default() as graph, row_ops.sizes_as_ops(applies):
     x = tf1.placeholder(tf.float32, [4, 3])
     made = make(x)
     with tf1.Session(graph=graph) as session:
@@ -41,12 +41,12 @@ def test_a_size_reads_its_tensor(name):
 
 
 def test_contexts_may_be_nested():
-  with sizes.sizes_as_ops(lambda _: True):
+  with row_ops.sizes_as_ops(lambda _: True):
     assert _read(tf1.shape, lambda _: False)[0]
 
 
 def test_afterwards_all_is_as_before():
-  with pytest.raises(KeyError), sizes.sizes_as_ops(lambda _: True):
+  with pytest.raises(KeyError), row_ops.sizes_as_ops(lambda _: True):
     raise KeyError
   with tf.Graph().as_default():
     assert not tf.shape(tf1.placeholder(tf.float32, [4])).op.inputs
