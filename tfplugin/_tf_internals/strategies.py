@@ -9,7 +9,6 @@ import copy
 import functools
 import weakref
 from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import Callable
 from typing import Optional
 
@@ -88,6 +87,13 @@ SyncOnReadVariable = values.SyncOnReadVariable
 regroup = distribute_utils.regroup
 # The reverse: the part of a structure that belongs to one replica.
 select_replica = distribute_utils.select_replica
+# The values of all replicas, even if they are one object: `regroup` wraps only
+# different values.
+per_replica = values.PerReplica
+# Whether a value is a strategy's variable; its class is private.
+is_distributed_variable = distribute_utils.is_distributed_variable
+# Whether a value is equal in all replicas; its class is private.
+is_mirrored = distribute_utils.is_mirrored
 
 
 def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
@@ -236,24 +242,6 @@ def converted_as_here(fn: Callable) -> Callable:
     with status:
       return fn(*args, **kwargs)
   return call
-
-
-def is_distributed_variable(value: object) -> bool:
-  """Returns whether `value` is a strategy's variable; its class is private."""
-  return distribute_utils.is_distributed_variable(value)
-
-
-def is_mirrored(value: object) -> bool:
-  """Returns whether `value` is equal in all replicas; its class is private."""
-  return distribute_utils.is_mirrored(value)
-
-
-def per_replica(parts: Sequence[object]) -> tf.distribute.DistributedValues:
-  """Wraps the values of all replicas, even if they are one object.
-
-  `regroup` wraps only different values; the class is private.
-  """
-  return values.PerReplica(parts)
 
 
 def index_of_copy(variable: tf.Variable) -> int:
