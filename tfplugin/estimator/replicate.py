@@ -10,7 +10,6 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -169,31 +168,18 @@ def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   training_spec.check_no_strategy('replicate_model_fn')
   features, labels = batch_sharding.as_tensors(
       call.arguments['features'], call.arguments.get('labels'), broadcast)
-  spec = _build(
-      lambda: call(features=features, labels=labels), features, labels,
-      devices, broadcast, batch_norm)
+  batch = batch_sharding.rows_of_batch(features, labels, broadcast)
+  build = functools.partial(call, features=features, labels=labels)
+  with tf1.device(devices[0]), _variables_on_cpu(devices):
+    spec = build() if len(devices) == 1 else split_model.build(
+        build, split_graph.SplitGraph(
+            batch.dense, batch.composites, batch.num_rows,
+            lambda: batch.divided(len(devices)), devices,
+            split_graph.WEIGHTS_OF_MOMENTS[batch_norm]))
+    spec = _with_name(spec)
   if call.mode == tf.estimator.ModeKeys.TRAIN:
     training_spec.check_spec(spec, decorator_stack.REPLICATE)
   return spec
-
-
-def _build(model_fn: Callable[[], Any], features: Any, labels: Any,
-          devices: Sequence[str], broadcast: Collection[str] = (),
-          batch_norm: str = 'mean') -> Any:
-  """Returns the EstimatorSpec of `model_fn`, computed on `devices`.
-
-  `model_fn` builds the model for the whole batch, which `features` and `labels`
-  are; see `tfplugin.replicate_model_fn` for the others.
-  """
-  batch = batch_sharding.rows_of_batch(features, labels, broadcast)
-  with tf1.device(devices[0]), _variables_on_cpu(devices):
-    if len(devices) == 1:
-      return _with_name(model_fn())
-    split = split_graph.SplitGraph(
-        batch.dense, batch.composites, batch.num_rows,
-        lambda: batch.divided(len(devices)), devices,
-        split_graph.WEIGHTS_OF_MOMENTS[batch_norm])
-    return _with_name(split_model.build(model_fn, split))
 
 
 def _with_name(spec: Any) -> Any:
