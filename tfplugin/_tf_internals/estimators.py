@@ -11,6 +11,7 @@ import inspect
 import sys
 import types
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 from typing import Callable
 from typing import Optional
@@ -49,9 +50,8 @@ def user_init_fn(scaffold: Optional[tf.compat.v1.train.Scaffold],
   return getattr(scaffold, '_user_init_fn', None)
 
 
-@contextlib.contextmanager
 def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
-                 ) -> Iterator[None]:
+                 ) -> AbstractContextManager:
   """Makes an Estimator that trains call `act` before the `end` of any hook.
 
   `act` is called with the session, at least once, after the last step. Hooks of
@@ -66,12 +66,10 @@ def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
     for name in ('hooks', 'chief_only_hooks'):
       arguments[name] = [first, *(arguments.get(name) or ())]
 
-  with _training_sessions_through(put_first):
-    yield
+  return _training_sessions_through(put_first)
 
 
-@contextlib.contextmanager
-def saving_without_summaries(directory: str) -> Iterator[None]:
+def saving_without_summaries(directory: str) -> AbstractContextManager:
   """Makes a process of several synchronous ones save in any case.
 
   Such a process makes the hook that saves only together with the hook of
@@ -88,21 +86,17 @@ def saving_without_summaries(directory: str) -> Iterator[None]:
               directory, save_steps=steps, scaffold=arguments['scaffold'],
               save_graph_def=arguments['save_graph_def'])]
 
-  with _training_sessions_through(save_always):
-    yield
+  return _training_sessions_through(save_always)
 
 
-@contextlib.contextmanager
-def session_config_through(change: Callable) -> Iterator[None]:
+def session_config_through(change: Callable) -> AbstractContextManager:
   """Makes `change` replace the settings of Estimator's training session."""
-  with _training_sessions_through(lambda arguments: arguments.update(
-      config=change(arguments.get('config')))):
-    yield
+  return _training_sessions_through(lambda arguments: arguments.update(
+      config=change(arguments.get('config'))))
 
 
-@contextlib.contextmanager
 def _training_sessions_through(change: Callable[[dict], None]
-                              ) -> Iterator[None]:
+                              ) -> AbstractContextManager:
   """Lets `change` edit the arguments of an Estimator's training session."""
   def changed(original):
     signature = inspect.signature(original)
@@ -116,8 +110,7 @@ def _training_sessions_through(change: Callable[[dict], None]
     return make
 
   training = sys.modules[tf.estimator.Estimator.__module__].training
-  with replacing.replaced(training, MonitoredTrainingSession=changed):
-    yield
+  return replacing.replaced(training, MonitoredTrainingSession=changed)
 
 
 @contextlib.contextmanager
@@ -137,20 +130,18 @@ def timers_by(clock: Callable[[], float]) -> Iterator[None]:
     yield
 
 
-@contextlib.contextmanager
-def servers_with(options: tf.compat.v1.ConfigProto) -> Iterator[None]:
+def servers_with(options: tf.compat.v1.ConfigProto) -> AbstractContextManager:
   """Sets the options of servers that `train_and_evaluate` starts.
 
   Without a strategy Estimator gives its server only the GPU options. It makes
   the server by a private module.
   """
-  with replacing.replaced(
+  return replacing.replaced(
       sys.modules[tf.estimator.TrainSpec.__module__],
       server_lib=lambda original: types.SimpleNamespace(
           Server=lambda *args, **kwargs: original.Server(
               *args, **{**kwargs, 'config': options}),
-          ClusterSpec=original.ClusterSpec)):
-    yield
+          ClusterSpec=original.ClusterSpec))
 
 
 @contextlib.contextmanager
@@ -230,9 +221,8 @@ def mend_early_stopping(takes: Callable[[Any, Optional[float]], bool],
   public.make_early_stopping_hook = make_early_stopping_hook
 
 
-@contextlib.contextmanager
 def inputs_through(estimator: tf.estimator.Estimator,
-                   change: Callable[[Any], Any]) -> Iterator[None]:
+                   change: Callable[[Any], Any]) -> AbstractContextManager:
   """Makes an Estimator pass the result of each input_fn through `change`.
 
   A private method calls an input_fn with the arguments that it declares. A
@@ -245,8 +235,7 @@ def inputs_through(estimator: tf.estimator.Estimator,
         return change(data)
     return changed_input
 
-  with replacing.replaced(estimator, _call_input_fn=changed):
-    yield
+  return replacing.replaced(estimator, _call_input_fn=changed)
 
 
 def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
@@ -262,8 +251,7 @@ def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
           if 'Dataset' in inner.type]
 
 
-@contextlib.contextmanager
-def untuned_inputs() -> Iterator[None]:
+def untuned_inputs() -> AbstractContextManager:
   """Makes strategies create the dataset of each device without autotune.
 
   The dataset holds one element, and no public API reaches its options. With
@@ -271,10 +259,9 @@ def untuned_inputs() -> Iterator[None]:
   """
   options = tf.data.Options()
   options.autotune.enabled = False
-  with replacing.replaced(
+  return replacing.replaced(
       multi_device_iterator_ops, _create_device_dataset=lambda original: (
-          lambda *args: original(*args).with_options(options))):
-    yield
+          lambda *args: original(*args).with_options(options)))
 
 
 @contextlib.contextmanager

@@ -51,9 +51,8 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
     yield
 
 
-@contextlib.contextmanager
 def gradients_through(applies: Callable[[], bool], take: Callable,
-                      ) -> Iterator[None]:
+                      ) -> contextlib.AbstractContextManager:
   """Makes `take` compute the gradients that a program asks `tf.gradients` for.
 
   `take` gets the function behind `tf.gradients`, and its arguments by name. See
@@ -72,8 +71,7 @@ def gradients_through(applies: Callable[[], bool], take: Callable,
         return take(helper, dict(bound.arguments))
     return helper_with
 
-  with replacing.replaced_in_turn(gradients_util, _GradientsHelper=taking):
-    yield
+  return replacing.replaced_in_turn(gradients_util, _GradientsHelper=taking)
 
 
 @contextlib.contextmanager

@@ -177,18 +177,17 @@ def _scaled(scale_loss: Callable) -> staticmethod:
   return staticmethod(scaled_loss)
 
 
-@contextlib.contextmanager
-def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
+def summaries_of_all(applies: Callable[[], bool],
+                     ) -> contextlib.AbstractContextManager:
   """Makes `tf.compat.v1.summary` write summaries in all replicas.
 
   By default only the first replica makes them, and the others' values are lost.
   A private function decides. It is replaced for a while, for all threads; hence
   the lock, and `applies`, which returns whether the current thread takes part.
   """
-  with replacing.replaced_in_turn(
+  return replacing.replaced_in_turn(
       summary_op_util, skip_summary=lambda skip: (
-          lambda: not applies() and skip())):
-    yield
+          lambda: not applies() and skip()))
 
 
 def addends(tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import weakref
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Callable
 from typing import Optional
 
@@ -281,8 +280,7 @@ def take_numbered_tasks() -> None:
   multi_worker_util.task_count = last_of_task
 
 
-@contextlib.contextmanager
-def seeds_by_replica() -> Iterator[None]:
+def seeds_by_replica() -> AbstractContextManager:
   """Makes random ops with a seed draw other numbers in each replica.
 
   By default an op draws what its seed says, the same in all replicas. Every
@@ -298,8 +296,7 @@ def seeds_by_replica() -> Iterator[None]:
       return first, second
     return get_own_seed
 
-  with replacing.replaced_in_turn(random_seed, get_seed=by_replica):
-    yield
+  return replacing.replaced_in_turn(random_seed, get_seed=by_replica)
 
 
 def number_of_tpu_shards() -> Optional[int]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Collection
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -194,12 +193,11 @@ def _with_name(spec: Any) -> Any:
     return spec._replace(loss=tf.identity(spec.loss, name='loss'))
 
 
-@contextlib.contextmanager
-def _variables_on_cpu(devices: Sequence[str]) -> Iterator[None]:
+def _variables_on_cpu(devices: Sequence[str],
+                      ) -> contextlib.AbstractContextManager:
   """Makes variables on the CPU, or on the device if there is only one."""
   if len(devices) == 1:
-    yield
-    return
+    return contextlib.nullcontext()
 
   def create(next_creator, **kwargs):
     if kwargs.get('colocate_with') is not None:
@@ -207,5 +205,4 @@ def _variables_on_cpu(devices: Sequence[str]) -> Iterator[None]:
     with tf1.device(_VARIABLE_DEVICE):
       return next_creator(**kwargs)
 
-  with tf.variable_creator_scope(create):
-    yield
+  return tf.variable_creator_scope(create)

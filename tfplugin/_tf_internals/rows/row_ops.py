@@ -11,14 +11,13 @@ it, and the names of ops are not public either.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import tensorflow as tf
@@ -246,8 +245,7 @@ _RULES = {
 }
 
 
-@contextlib.contextmanager
-def sizes_as_ops(applies: Callable[[Any], bool]) -> Iterator[None]:
+def sizes_as_ops(applies: Callable[[Any], bool]) -> AbstractContextManager:
   """Makes functions that count the rows of a tensor read that tensor.
 
   By default the size of a static shape is a constant: it does not tell what it
@@ -256,10 +254,9 @@ def sizes_as_ops(applies: Callable[[Any], bool]) -> Iterator[None]:
   """
   by_input, by_tensor = (functools.partial(_reading, applies, name)
                          for name in ('input', 'tensor'))
-  with replacing.replaced_in_turn(
+  return replacing.replaced_in_turn(
       array_ops, shape_internal=by_input, size_internal=by_input,
-      ones_like_impl=by_tensor, array_like_impl=by_tensor):
-    yield
+      ones_like_impl=by_tensor, array_like_impl=by_tensor)
 
 
 def _reading(applies: Callable[[Any], bool], argument: str,

@@ -75,9 +75,9 @@ class ScalesLoss:
     return divided(loss, self.reduced_together)
 
 
-@contextlib.contextmanager
 def minimising(strategy: tf.distribute.Strategy,
-               scale: Callable[[tf.Tensor], tf.Tensor]) -> Iterator[None]:
+               scale: Callable[[tf.Tensor], tf.Tensor],
+               ) -> contextlib.AbstractContextManager:
   """Makes v1 optimizers in replicas of `strategy` minimise `scale(loss)`."""
 
   def scaled(loss: tf.Tensor) -> Optional[tf.Tensor]:
@@ -85,8 +85,7 @@ def minimising(strategy: tf.distribute.Strategy,
         not tf.distribute.in_cross_replica_context())
     return scale(loss) if is_own else None
 
-  with _tf_internals.losses_scaled(scaled):
-    yield
+  return _tf_internals.losses_scaled(scaled)
 
 
 def _check_not_divided(loss: tf.Tensor, number: int) -> None:
