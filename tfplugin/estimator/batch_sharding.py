@@ -127,8 +127,8 @@ def _rows_leaves(features: Any, labels: Any,
                  broadcast: Collection[str]) -> list[Any]:
   """Returns the leaves of a batch that have its rows."""
   _check_keys((features, labels), broadcast)
-  leaves = [leaf for leaf, kept in _leaves((features, labels), broadcast)
-            if not kept]
+  leaves = []
+  _map(leaves.append, (features, labels), broadcast)
   if not leaves:
     raise ValueError(
         'A batch must have a first dimension, along which it is split. '
@@ -184,13 +184,6 @@ def _slice(leaf: Any, begin: Rows, size: Rows) -> Any:
   sliced = tf.sparse.slice(leaf, start, sizes)
   sliced.indices.set_shape([None, leaf.shape.rank])
   return sliced
-
-
-def _leaves(structure: Any, broadcast: Collection[str]) -> list:
-  """Returns `(leaf, is kept whole)` for each leaf of `structure`."""
-  leaves = []
-  _map(lambda leaf: leaves.append((leaf, False)), structure, broadcast)
-  return leaves
 
 
 def _map(fn, structure: Any, broadcast: Collection[str]) -> Any:
