@@ -127,24 +127,14 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     self._group_assignment = group_assignment
     self._has_warned = False
 
-  def compute_gradients(
-      self,
-      loss: types.LossLike,
-      var_list=None,
-      gate_gradients: int = tf1.train.Optimizer.GATE_OP,
-      aggregation_method: Optional[int] = None,
-      colocate_gradients_with_ops: bool = False,
-      grad_loss: Optional[tf.Tensor] = None,
-  ) -> types.GradsAndVars:
+  def compute_gradients(self, loss: types.LossLike, *args,
+                        **kwargs) -> types.GradsAndVars:
     """Computes this shard's gradients; with MEAN, its share of the mean.
 
     Args:
       loss: This shard's loss: a tensor, or a callable that returns it.
-      var_list: See base class.
-      gate_gradients: See base class.
-      aggregation_method: See base class.
-      colocate_gradients_with_ops: See base class.
-      grad_loss: See base class.
+      *args: See base class.
+      **kwargs: See base class.
 
     Returns:
       Pairs of a gradient (or None) and a variable. A clip of them by norm acts
@@ -164,11 +154,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     with _tf_internals.losses_as_they_are():
       return super().compute_gradients(
           (lambda: scaled(loss())) if callable(loss) else scaled(loss),
-          var_list=var_list,
-          gate_gradients=gate_gradients,
-          aggregation_method=aggregation_method,
-          colocate_gradients_with_ops=colocate_gradients_with_ops,
-          grad_loss=grad_loss)
+          *args, **kwargs)
 
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
