@@ -257,8 +257,6 @@ class _Gated:
 
 
 def _update_if(accepted: tf.Tensor, make_update) -> tf.Operation:
-  def apply():
-    with tf1.control_dependencies(tf.nest.flatten(make_update())):
-      return tf.constant(True)
-
-  return tf.group(tf1.cond(accepted, apply, lambda: tf.constant(False)))
+  return tf.group(tf1.cond(
+      accepted, lambda: branching.done(tf.nest.flatten(make_update())),
+      lambda: tf.constant(False)))
