@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.packed import reads
+from tfplugin.distribute.packed import packed_steps
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -32,7 +32,7 @@ def test_what_runs_before_training_is_left_alone(
           tf1.GraphKeys.INIT_OP, variables[1].assign(squares[0]).op)
     before = [square.op.inputs[0] for square in squares]
     loss = tf.reduce_sum(tf.add_n(squares))
-    reads.pack_reads(tf.estimator.EstimatorSpec(
+    packed_steps.pack_reads(tf.estimator.EstimatorSpec(
         'train', loss=loss, train_op=loss.op))
     changed = [square.op.inputs[0] is not tensor
                for square, tensor in zip(squares, before)]
@@ -53,7 +53,7 @@ def test_a_write_after_a_read_waits_for_the_one_that_is_sent(
       write = variables[0].assign_add(tf.ones([3]))
     loss = tf.reduce_sum(
         tf.square(first) * used * tf.square(variables[2]))
-    reads.pack_reads(tf.estimator.EstimatorSpec(
+    packed_steps.pack_reads(tf.estimator.EstimatorSpec(
         'train', loss=loss, train_op=tf.group(loss.op, write.op)))
     assert first.op in graph_order.upstream([used.op])
     assert {first.op, second.op} <= graph_order.upstream([write.op])
