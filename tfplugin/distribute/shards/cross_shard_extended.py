@@ -19,7 +19,6 @@ from tfplugin import _tf_internals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
-from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.processes import cluster_sums
 from tfplugin.distribute.shards.writes import reported_values
@@ -302,7 +301,7 @@ class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
   def __init__(self, strategy: tf.distribute.Strategy,
                devices: Sequence[str]):
     super().__init__(strategy, devices=list(devices),
-                     cross_device_ops=packed_reduction.PackedReduction())
+                     cross_device_ops=all_reduce.PackedReduction())
 
 
 class ClusterExtended(cluster_sums.ClusterSums, GroupReduction,

@@ -1,12 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for tfplugin.distribute.shards.packed_reduction."""
+"""Tests of the reduction of many small tensors as one."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.shards import packed_reduction
+from tfplugin.distribute.shards import all_reduce
 
 tf1 = tf.compat.v1
 
@@ -14,7 +14,7 @@ tf1 = tf.compat.v1
 def _reduce(op, make_values):
   """Reduces what `make_values(index)` returns on each of two devices."""
   strategy = tf.distribute.MirroredStrategy(
-      ['CPU:0', 'CPU:1'], packed_reduction.PackedReduction())
+      ['CPU:0', 'CPU:1'], all_reduce.PackedReduction())
   with tf.Graph().as_default() as graph, strategy.scope():
     def replica():
       context = tf.distribute.get_replica_context()
@@ -67,7 +67,7 @@ def test_one_tensor_is_not_copied_into_a_pack(behavior):
 
 def test_sums_for_one_device_go_to_it_alone(behavior):
   strategy = tf.distribute.MirroredStrategy(
-      ['CPU:0', 'CPU:1'], packed_reduction.PackedReduction())
+      ['CPU:0', 'CPU:1'], all_reduce.PackedReduction())
   with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
     def replica():
       values = [tf.fill([2], 1.0), tf.fill([], 2.0)]
