@@ -33,7 +33,6 @@ from tfplugin.hooks import parameter_server
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
-from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import last_exports
@@ -290,7 +289,7 @@ def _first_hooks(
         hook, checkpoint_guard_hook.CheckpointGuardHook(config)]
   hooks = [keep_contact_hook.KeepContactHook(
       config, contact_limit_secs, still_limit_secs),
-           absent_workers.AbsentWorkersHook(task)]
+           keep_contact_hook.AbsentWorkersHook(task)]
   if not task.is_chief:
     hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
   return hooks

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce of a tf.distribute strategy, with its gradient, in any graph.
+"""All-reduces of a tf.distribute strategy: with a gradient, by group, packed.
 
 In a graph with collections, `ReplicaContext.all_reduce` refuses a value that
 depends on a variable. It takes the other replicas' values, computed from the
