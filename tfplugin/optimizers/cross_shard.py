@@ -293,7 +293,7 @@ def apply_reduced_gradients(
                      'provided for any variable. Received: '
                      f'{list(grads_and_vars)!r}')
 
-  def apply(strategy, pairs):
+  def apply_to_copies(strategy, pairs):
     for _, variable in pairs:
       _check_copies(strategy, variable)
     extended = strategy.extended
@@ -305,7 +305,8 @@ def apply_reduced_gradients(
         optimizer, reduced, pairs, global_step, name)
 
   return tf.distribute.get_replica_context().merge_call(
-      branch_calls.labelled(f'{optimizer.get_name()}.apply_gradients', apply),
+      branch_calls.labelled(
+          f'{optimizer.get_name()}.apply_gradients', apply_to_copies),
       args=(pairs,))
 
 
