@@ -19,7 +19,6 @@ from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.sessions import evaluation_roles
-from tfplugin.distribute.sessions import joining
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
 from tfplugin.events import clock
@@ -249,7 +248,7 @@ def _enter_limits(
       _tf_internals.servers_with(server_options.of_run(estimator.config)),
       _tf_internals.session_config_through(
           functools.partial(server_options.with_filters, task)),
-      joining.entered(task, estimator), placement.conditions_explained(),
+      membership.joining(task, estimator), placement.conditions_explained(),
       time_limit.start_limited_to(start_limit_secs)):
     stack.enter_context(context)
 

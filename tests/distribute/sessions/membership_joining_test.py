@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute.sessions import joining
+from tfplugin.distribute.sessions import membership
 
 tf1 = tf.compat.v1
 
@@ -24,17 +24,17 @@ def test_other_tasks_get_a_copy_of_their_settings(monkeypatch):
   monkeypatch.delenv('TF_CONFIG', raising=False)
   given = tf1.ConfigProto(allow_soft_placement=True)
   task = cluster_task.ClusterTask()
-  config = joining.session_config(task, given)
+  config = membership.session_config(task, given)
   assert config == given and config is not given
-  assert joining.session_config(task) == tf1.ConfigProto()
+  assert membership.session_config(task) == tf1.ConfigProto()
   estimator = tf.estimator.Estimator(lambda features: None)
-  with joining.entered(task, estimator):
+  with membership.joining(task, estimator):
     assert estimator.config.experimental_max_worker_delay_secs is None
 
 
 def test_a_session_brings_the_servers_and_the_worker_along(monkeypatch):
   task = _joins(monkeypatch, {'ps': ['a:1', 'a:2'], 'chief': ['a:3']}, 'b:4')
-  config = joining.session_config(
+  config = membership.session_config(
       task, tf1.ConfigProto(device_filters=['/job:ps']))
   assert tf.train.ClusterSpec(config.cluster_def).as_dict() == {
       'ps': ['a:1', 'a:2'], 'worker': {7: 'b:4'}}
@@ -57,7 +57,8 @@ def test_it_reads_and_writes_the_variables_of_a_living_run(monkeypatch):
     task = _joins(monkeypatch, cluster, f'127.0.0.1:{own}')
     boot = tf.distribute.Server({'boot': [f'127.0.0.1:{own}']}, job_name='boot',
                                 task_index=0)
-    with tf1.Session(boot.target, graph, joining.session_config(task)) as late:
+    config = membership.session_config(task)
+    with tf1.Session(boot.target, graph, config) as late:
       assert late.run(w) == 1.0
       late.run(add)
     assert chief.run(w) == 3.0
