@@ -30,8 +30,6 @@ from tfplugin._tf_internals.estimators import start_at_once
 from tfplugin._tf_internals.estimators import timers_by
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.estimators import user_init_fn
-from tfplugin._tf_internals.gradients import gradients_noted
-from tfplugin._tf_internals.gradients import gradients_through
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
 from tfplugin._tf_internals.graphs import branch_or_loop
@@ -92,6 +90,8 @@ from tfplugin._tf_internals.optimizers import applications_met
 from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
+from tfplugin._tf_internals.optimizers import gradients_noted
+from tfplugin._tf_internals.optimizers import gradients_through
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of

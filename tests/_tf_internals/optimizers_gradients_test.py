@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tfplugin._tf_internals import gradients
+from tfplugin._tf_internals import optimizers
 
 tf1 = tf.compat.v1
 
@@ -28,9 +28,9 @@ def test_gradients_are_taken_otherwise(behavior):
 
   with tf.Graph().as_default(), tf1.Session() as session:
     x = tf1.placeholder_with_default(5.0, [])
-    with gradients.gradients_through(lambda: True, take):
+    with optimizers.gradients_through(lambda: True, take):
       found = _gradients(x)
-    with gradients.gradients_through(lambda: False, take):
+    with optimizers.gradients_through(lambda: False, take):
       others = _gradients(x)
     # A tape is left alone.
     assert session.run(found) == [30.0] * 3 + [10.0]
@@ -40,7 +40,7 @@ def test_gradients_are_taken_otherwise(behavior):
 def test_gradients_are_noted_once_where_it_applies(behavior):
   for applies in (True, False):
     noted = []
-    with tf.Graph().as_default(), gradients.gradients_noted(
+    with tf.Graph().as_default(), optimizers.gradients_noted(
         lambda applies=applies: applies, noted.append):
       found = _gradients(tf.constant(5.0))
     assert list(map(id, noted)) == (list(map(id, found)) if applies else [])
