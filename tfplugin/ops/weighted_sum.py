@@ -43,15 +43,11 @@ def weighted_sum(values: Sequence[Value], weights: Sequence[Weight]) -> Value:
         tf.concat([value.indices for value in values], axis=0),
         values[0].dense_shape)
   tensors = [tf.convert_to_tensor(value) for value in values]
-  if _are_one_number(weights):
+  if all(isinstance(weight, float) for weight in weights) and (
+      len(set(weights)) == 1):
     # One pass over the sum is cheaper than one over each value.
     return _scale(tf.add_n(tensors), weights[0])
   return tf.add_n([_scale(t, weight) for t, weight in zip(tensors, weights)])
-
-
-def _are_one_number(weights: Sequence[Weight]) -> bool:
-  return all(isinstance(weight, float) for weight in weights) and (
-      len(set(weights)) == 1)
 
 
 def _scale(tensor: tf.Tensor, weight: Weight) -> tf.Tensor:

@@ -139,7 +139,8 @@ def _sums(loss: tf.Tensor) -> list:
   pending, terms = [(loss, 1.0)], []
   while pending:
     term, coefficient = pending.pop()
-    if not _has_sum(term):
+    if not any(_tf_internals.reduction_of(last) in _SUMS
+               for last in _behind(term)):
       continue
     if _is_sum(term):
       terms.append((term, coefficient))
@@ -206,11 +207,6 @@ def _is_constant(tensor: tf.Tensor) -> bool:
           _tf_internals.is_size(last.op) or (
               last.dtype != tf.resource and
               _tf_internals.gives_rows(last.op))) for last in _behind(tensor))
-
-
-def _has_sum(tensor: tf.Tensor) -> bool:
-  return any(_tf_internals.reduction_of(last) in _SUMS
-             for last in _behind(tensor))
 
 
 def _behind(tensor: tf.Tensor) -> Iterator[tf.Tensor]:

@@ -151,9 +151,6 @@ class Replicas(Shards):
     if groups_lib.group_size(groups, self.size) < self.size:
       apply = call.per_copy()  # May refuse, before anything is summed.
       return apply(self.sums(grads_and_vars, groups))
-    return self._apply_to_all(call, grads_and_vars)
-
-  def _apply_to_all(self, call, grads_and_vars):
     extended = tf.distribute.get_strategy().extended
     with getattr(extended, 'summing_totals', contextlib.nullcontext)():
       return call.apply_once(grads_and_vars)
