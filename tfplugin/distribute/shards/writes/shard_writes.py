@@ -52,16 +52,11 @@ def use_batch_values(variable: tf.Variable,
   `variable` was made without an `aggregation`. `copies` are the copies of the
   shards; None: there is one.
   """
-  variable.__class__ = _with_batch_values(type(variable))
+  variable.__class__ = _tf_internals.subclass(BatchWrites, type(variable))
   variable.tfplugin_copies = copies
   # Its statistics are means over the replicas, as in Keras 2.
   variable.tfplugin_is_mean = variable.dtype.is_floating and (
       _tf_internals.is_asked_by_keras_3())
-
-
-@functools.cache
-def _with_batch_values(kind: type) -> type:
-  return type(kind.__name__, (BatchWrites, kind), {})
 
 
 def _writing(method: str, *arguments: str) -> Callable:
