@@ -16,6 +16,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
@@ -24,7 +25,6 @@ from tfplugin.distribute.shards.processes import cluster_sums
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
-from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
@@ -120,7 +120,7 @@ class GroupReduction(met_updates.MetUpdates):
   def _update(self, var, fn, args, kwargs, group):
     groups = self._container_strategy().group_assignment
     if groups is not None and len(groups) > 1:
-      keras_refusals.refuse_keras_update(
+      refusals.refuse_keras_update(
           fn, 'a Keras optimizer sums over all shards, not over the groups of '
           '`group_assignment`', ', or leave out the groups')
     return super()._update(var, fn, args, kwargs, group)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute import refusals
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
@@ -28,7 +28,7 @@ TENSORFLOW = 'tensorflow'
 HOROVOD = 'horovod'
 
 
-class CrossShardStrategy(shard_loss.ScalesLoss, refusal_mixins.OneStrategy,
+class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
                          tf.distribute.MirroredStrategy):
   """Strategy that trains one model on shards of a batch, each with a copy.
 

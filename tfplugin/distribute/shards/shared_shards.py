@@ -14,7 +14,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
@@ -24,7 +24,6 @@ from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
-from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
@@ -37,7 +36,7 @@ _NONE = (None, tf.VariableAggregation.NONE)
 _MEAN = tf.distribute.ReduceOp.MEAN
 
 
-class SharedShards(shard_loss.ScalesLoss, refusal_mixins.NoKerasSessions,
+class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
                    tf1.distribute.Strategy, tf.distribute.Strategy):
   """Strategy that builds a function once per shard, with shared variables.
 
@@ -249,7 +248,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         values, self._container_strategy().loss_weights)
 
   def _update(self, var, fn, args, kwargs, group):
-    keras_refusals.refuse_keras_3_update(
+    refusals.refuse_keras_3_update(
         fn, self._container_strategy(),
         'in a graph it returns nothing that a session could run')
     if _tf_internals.is_distributed_variable(var):

@@ -15,12 +15,11 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
-from tfplugin.distribute.updates import keras_refusals
 
 tf1 = tf.compat.v1
 
@@ -29,7 +28,7 @@ _NO_AGGREGATION = (None, tf.VariableAggregation.NONE)
 _ON_READ = tf.VariableSynchronization.ON_READ
 
 
-class TowerStrategy(refusal_mixins.NoKerasSessions, tf1.distribute.Strategy,
+class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
                     tf.distribute.Strategy):
   """Strategy of several devices of one process, with the numbers of one device.
 
@@ -237,7 +236,7 @@ class TowerExtended(untuned_inputs.UntunedInputs,
 
   def _update(self, var, fn, args, kwargs, group):
     if _in_graph():
-      keras_refusals.refuse_keras_3_update(
+      refusals.refuse_keras_3_update(
           fn, self._container_strategy(),
           'in a graph it returns nothing that a session could run')
     if isinstance(var, tf1.Variable) and not hasattr(var, 'handle'):

@@ -1,22 +1,27 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of nested strategies, Keras in graphs and early stopping under them."""
+"""Nested strategies, Keras and early stopping under strategies."""
 
+from __future__ import annotations
+
+import contextlib
 import json
+import types
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
-from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute import refusals
 from tfplugin.testing import behaviors
 
 TWO = ['/cpu:0', '/cpu:1']
 X = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
 
 
-class Strategy(refusal_mixins.OneStrategy, tf.distribute.OneDeviceStrategy):
+class Strategy(refusals.OneStrategy, tf.distribute.OneDeviceStrategy):
   """One that is refused inside another."""
 
 
@@ -176,8 +181,41 @@ def test_a_run_config_is_enough(name, tmp_path, monkeypatch):
   """An Estimator copies none that has a directory and a session_config."""
   calls = []
   monkeypatch.setattr(
-      refusal_mixins, '_mend_early_stopping', lambda: calls.append(1))
+      refusals, '_mend_early_stopping', lambda: calls.append(1))
   tf.estimator.RunConfig(
       str(tmp_path), session_config=tf1.ConfigProto(),
       train_distribute=STRATEGIES[name]())
   assert calls
+
+
+_DESCRIBED = types.SimpleNamespace(described_as='OurStrategy')
+
+
+def _update(module):
+  def fn():
+    pass
+
+  fn.__module__ = module
+  return fn
+
+
+@pytest.mark.parametrize('refuse, words', [
+    (lambda fn: refusals.refuse_keras_update(fn, 'it sums', ', or else'),
+     'it sums.*Keras optimizer of `{}`.*, or else'),
+    (lambda fn: refusals.refuse_keras_step_count(fn, _DESCRIBED),
+     'OurStrategy decides when the global step advances.*of `{}`')])
+@pytest.mark.parametrize('module', ['keras.src.x', 'tf_keras.src.x'])
+def test_every_keras_is_refused(refuse, words, module):
+  with pytest.raises(TypeError, match=words.format(module)):
+    refuse(_update(module))
+  refuse(_update('tensorflow.python.training.optimizer'))
+
+
+def test_keras_3_alone_is_refused():
+  refusals.refuse_keras_3_update(
+      _update('tf_keras.src.x'), _DESCRIBED, 'it sums')
+  is_keras_2 = keras.__version__.startswith('2.')
+  with contextlib.nullcontext() if is_keras_2 else pytest.raises(
+      TypeError, match='Keras 3 in OurStrategy: it sums.*`keras.src.x`'):
+    refusals.refuse_keras_3_update(
+        _update('keras.src.x'), _DESCRIBED, 'it sums')
