@@ -14,8 +14,7 @@ from typing import Union
 
 import tensorflow as tf
 
-from tfplugin.ops import row_padding
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -41,7 +40,7 @@ class Shards:
 
     A batch without any row belongs to the first shard.
     """
-    return weighted_sum.row_shares(self.rows)
+    return batch_parts.row_shares(self.rows)
 
   def check_even(self, owner: str) -> list[tf.Operation]:
     """Raises ValueError unless all shards have equally many rows, at least one.
@@ -166,7 +165,7 @@ def _num_rows(leaves: Sequence[Any]) -> Rows:
   static = _static_rows(leaves)
   if static is not None:
     return static
-  counts = [row_padding.num_rows(leaf) for leaf in leaves]
+  counts = [batch_parts.num_rows(leaf) for leaf in leaves]
   with tf.control_dependencies([
       tf.debugging.assert_equal(
           count, counts[0],

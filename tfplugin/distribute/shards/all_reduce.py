@@ -21,7 +21,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 Summand = Union[tf.Tensor, tf.IndexedSlices]
 
@@ -77,7 +77,7 @@ def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
       context.strategy.extended.shares_of_rows[context.tfplugin_shard])
 
   def reduce(part: Summand) -> Summand:
-    part = weighted_sum.weighted_sum([part], [weight])
+    part = batch_parts.weighted_sum([part], [weight])
     is_sparse = isinstance(part, tf.IndexedSlices)
     return (_reduce if is_sparse else _sum_over_all)(context, part)
 

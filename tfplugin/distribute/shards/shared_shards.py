@@ -27,7 +27,7 @@ from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -49,8 +49,8 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   _collective_key_base = 0
 
   def __init__(self, devices: Sequence[str],
-               loss_weights: Optional[Sequence[weighted_sum.Weight]] = None,
-               shares_of_rows: Optional[Sequence[weighted_sum.Weight]] = None,
+               loss_weights: Optional[Sequence[batch_parts.Weight]] = None,
+               shares_of_rows: Optional[Sequence[batch_parts.Weight]] = None,
                group_assignment: groups_lib.GroupAssignment = None):
     """Makes a strategy for one graph, with a shard on each of `devices`.
 
@@ -101,7 +101,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   def __init__(self, strategy: tf.distribute.Strategy,
                devices: Sequence[str],
-               shares_of_rows: Sequence[weighted_sum.Weight]):
+               shares_of_rows: Sequence[batch_parts.Weight]):
     """See `SharedShards`."""
     self.shares_of_rows = shares_of_rows
     self._are_sums = False
@@ -131,13 +131,13 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     self._run.warn_of_own_change(gradient)
     if self._run.branches.is_here():
       # The update that follows refuses it, unless all shards have the same.
-      return weighted_sum.weighted_sum([gradient], [float(len(group))])
+      return batch_parts.weighted_sum([gradient], [float(len(group))])
 
     def merge(strategy: tf.distribute.Strategy, gradient: Any) -> Any:
       values = strategy.experimental_local_results(gradient)
       if len(values) == 1:
         values = values * self.num_shards
-      return weighted_sum.weighted_sum(
+      return batch_parts.weighted_sum(
           [values[shard] for shard in group], [1.0] * len(group))
 
     return tf.distribute.get_replica_context().merge_call(
@@ -226,7 +226,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
   def _reduce_to(self, reduce_op, value, destinations, options):
     values = self._local_results(value)
     if reduce_op == _MEAN and len(values) > 1:
-      return weighted_sum.weighted_sum(values, self.shares_of_rows)
+      return batch_parts.weighted_sum(values, self.shares_of_rows)
     return super()._reduce_to(reduce_op, value, destinations, options)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
@@ -241,10 +241,10 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     values = self._local_results(gradient)
     # In a branch TensorFlow fails at a sum of one tensor with itself.
     if self._are_sums or all(value is values[0] for value in values):
-      return values[0] if self._are_sums else weighted_sum.weighted_sum(
+      return values[0] if self._are_sums else batch_parts.weighted_sum(
           values[:1], [sum(self._container_strategy().loss_weights)])
     self._run.warn_of_own_change(values[0])
-    return weighted_sum.weighted_sum(
+    return batch_parts.weighted_sum(
         values, self._container_strategy().loss_weights)
 
   def _update(self, var, fn, args, kwargs, group):

@@ -35,7 +35,7 @@ from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 _ADDITIONS = ('assign_add', 'assign_sub', 'scatter_add', 'scatter_sub')
 _RESULT_OF_WRITE = (
@@ -158,7 +158,7 @@ def _sum(value: all_reduce.Summand) -> all_reduce.Summand:
 
 def _mean(value: all_reduce.Summand) -> all_reduce.Summand:
   """Returns the mean over the replicas of the group."""
-  return weighted_sum.weighted_sum([_sum(value)], [1.0 / _group_size()])
+  return batch_parts.weighted_sum([_sum(value)], [1.0 / _group_size()])
 
 
 def _gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:
@@ -200,7 +200,7 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
   dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
   if method not in _ADDITIONS or not dtype.is_floating:
     check_same(variable, method, values)
-  return weighted_sum.weighted_sum(
+  return batch_parts.weighted_sum(
       [values[i] for i in group], [1.0 / len(group)] * len(group))
 
 

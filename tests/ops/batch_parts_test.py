@@ -1,16 +1,18 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the weights of a batch's parts, and of the weighted sum."""
+"""Tests of the rows and weights of a batch's parts, and of their sum."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
+
+tf1 = tf.compat.v1
 
 
 def _sum(values, weights):
-  return weighted_sum.weighted_sum(
+  return batch_parts.weighted_sum(
       [tf.constant(value, tf.float32) for value in values], weights).numpy()
 
 
@@ -38,7 +40,7 @@ def test_weight_0_hides_nan(as_tensor):
 def test_sparse_is_concatenated():
   slices = [tf.IndexedSlices(tf.constant([[1.], [2.]]), tf.constant([3, 3])),
             tf.IndexedSlices(tf.constant([[10.]]), tf.constant([0]))]
-  found = weighted_sum.weighted_sum(slices, [.5, .1])
+  found = batch_parts.weighted_sum(slices, [.5, .1])
   assert found.indices.numpy().tolist() == [3, 3, 0]
   np.testing.assert_allclose(found.values, [[.5], [1.], [1.]], rtol=1e-6)
 
@@ -47,7 +49,7 @@ def test_one_value():
   assert _sum([[2., 4.]], [.5]).tolist() == [1., 2.]
   slices = tf.IndexedSlices(tf.constant([[2.]]), tf.constant([3]),
                             dense_shape=tf.constant([4, 1]))
-  found = weighted_sum.weighted_sum([slices], [.5])
+  found = batch_parts.weighted_sum([slices], [.5])
   assert found.values.numpy().tolist() == [[1.]]
   assert found.dense_shape.numpy().tolist() == [4, 1]
 
@@ -55,14 +57,14 @@ def test_one_value():
 def test_dense_and_sparse_are_dense():
   sparse = tf.IndexedSlices(tf.constant([[2.], [2.]]), tf.constant([1, 1]),
                             dense_shape=tf.constant([2, 1]))
-  found = weighted_sum.weighted_sum([sparse, tf.ones([2, 1])], [.5, .5])
+  found = batch_parts.weighted_sum([sparse, tf.ones([2, 1])], [.5, .5])
   assert found.numpy().tolist() == [[.5], [2.5]]
 
 
 @pytest.mark.parametrize('dtype', (tf.float16, tf.float64, tf.int32))
 def test_keeps_the_dtype(dtype):
   values = [tf.constant([2, 4], dtype), tf.constant([4, 8], dtype)]
-  found = weighted_sum.weighted_sum(values, [tf.constant(.5)] * 2)
+  found = batch_parts.weighted_sum(values, [tf.constant(.5)] * 2)
   assert found.dtype == dtype
   assert found.numpy().tolist() == [3, 6]
 
@@ -71,9 +73,26 @@ def test_keeps_the_dtype(dtype):
     ([3, 1], [.75, .25]), ([2, 0], [1., 0.]), ([0, 1], [0., 1.]),
     ([0, 0], [1., 0.]), ([5], [1.])))
 def test_row_shares(rows, expected):
-  shares = weighted_sum.row_shares(rows)
+  shares = batch_parts.row_shares(rows)
   assert shares == expected
   assert all(isinstance(share, float) for share in shares)
-  tensors = weighted_sum.row_shares([tf.constant(count) for count in rows])
+  tensors = batch_parts.row_shares([tf.constant(count) for count in rows])
   assert {tensor.dtype for tensor in tensors} == {tf.float64}
   np.testing.assert_allclose(tensors, expected)
+
+
+def test_rows_of_one_static_length_are_left_alone():
+  with tf.Graph().as_default():
+    leaves = [tf.zeros([2, 3]), tf.zeros([1, 3])]
+    assert batch_parts.fill_up(leaves) is leaves
+    unknown = [tf1.placeholder(tf.float32) for _ in range(2)]
+    assert batch_parts.fill_up(unknown) is unknown
+
+
+def test_rows_are_filled_up_to_the_longest():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    leaves = [tf1.placeholder_with_default(value, [None, None])
+              for value in ([['a', 'b']], [['c']], [['d'], ['e']])]
+    filled = batch_parts.fill_up(leaves)
+    assert [value.tolist() for value in session.run(filled)] == [
+        [[b'a', b'b']], [[b'c', b'']], [[b'd', b''], [b'e', b'']]]
