@@ -14,6 +14,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
 from tfplugin.distribute.sessions import membership
+from tfplugin.distribute.shards import cluster_extended
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
@@ -204,9 +205,9 @@ class _ClusterStrategy(CrossShardStrategy,
 
   def _make_extended(self, devices: list[str]):
     if self._engine == TENSORFLOW:
-      return cross_shard_extended.ClusterExtended(self, devices)
+      return cluster_extended.ClusterExtended(self, devices)
     horovod_processes.join(cluster_task.from_environment())
-    return cross_shard_extended.HorovodExtended(self, devices)
+    return cluster_extended.HorovodExtended(self, devices)
 
 
 # Estimator recognises a strategy that runs its own session by the class name.

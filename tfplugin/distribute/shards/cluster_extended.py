@@ -1,19 +1,56 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over processes: gradients in a smaller type, values of one type each."""
+"""Engines of CrossShardStrategy for several processes.
+
+They sum gradients in a smaller type, and values of one type each.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+from tfplugin.distribute.shards import cross_shard_extended
+from tfplugin.distribute.shards import horovod_processes
+from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
 
-class ClusterSums:
-  """Mixin before `GroupReduction`, for the engines of several processes."""
+# Small gradients are sent together, in several packs: one is sent while the
+# next one is being made.
+_BYTES_PER_PACK = 2 << 20
+
+
+class ClusterExtended(cross_shard_extended.GroupReduction,
+                      mirrored_variables.MirroredInGraph,
+                      _tf_internals.CollectiveAllReduceExtended):
+  """The devices of every worker of a cluster, by TensorFlow's collectives."""
+
+  def __init__(self, strategy: tf.distribute.Strategy,
+               devices: Sequence[str]):
+    self._devices_of_worker = tuple(devices)
+    try:
+      super().__init__(
+          strategy, cluster_resolver=None, communication_options=(
+              tf.distribute.experimental.CommunicationOptions(
+                  bytes_per_pack=_BYTES_PER_PACK)))
+    except RuntimeError as error:
+      if not _tf_internals.is_late(error):
+        raise
+      raise RuntimeError(
+          '`CrossShardStrategy` of several processes must be created before '
+          'the program creates a model, a variable or a tensor. Received: one '
+          'that is created later. Create it at the start of the program.'
+      ) from error
+
+  def _initialize_local_devices(self, cluster_resolver, worker_device):
+    del cluster_resolver
+    kind = tf.DeviceSpec.from_string(self._devices_of_worker[0]).device_type
+    return tuple(worker_device + d for d in self._devices_of_worker), kind
 
   def _sum_over_all(self, value_destination_pairs, options):
     """Sums gradients, the larger ones in `exchange_dtype`."""
@@ -63,3 +100,7 @@ class ClusterSums:
       reduced.update(zip(indices, super()._reduce_over_all(
           reduce_op, [value_destination_pairs[i] for i in indices], options)))
     return [reduced[index] for index in range(len(reduced))]
+
+
+class HorovodExtended(horovod_processes.HorovodReduction, ClusterExtended):
+  """The same devices; Horovod sums, TensorFlow's collectives do all else."""

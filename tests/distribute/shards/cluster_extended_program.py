@@ -1,8 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One worker of a cluster for cluster_sums_test; prints its sums and variables.
+"""One worker of a cluster for cluster_extended_test; prints sums and variables.
 
-usage: cluster_sums_program.py MODE SETTINGS_AS_JSON DIRECTORY
+usage: cluster_extended_program.py MODE SETTINGS_AS_JSON DIRECTORY
 
 TF_CONFIG says which one. DIRECTORY has the gradients of shard i in i.npz: of
 the type in its name, and of rows. The learning rate is -1, so that a variable

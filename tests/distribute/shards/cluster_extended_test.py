@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for tfplugin.distribute.shards.processes.cluster_sums, in a cluster.
+"""Tests for tfplugin.distribute.shards.cluster_extended, in a cluster.
 
 Gradients of known values are summed over real processes; numpy adds halves by
 the same rule: each addition is rounded.
@@ -20,8 +20,8 @@ import tensorflow as tf
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_config
 
-_PROGRAM = pathlib.Path(__file__).with_name('cluster_sums_program.py')
-_ROOT = str(_PROGRAM.parents[4])
+_PROGRAM = pathlib.Path(__file__).with_name('cluster_extended_program.py')
+_ROOT = str(_PROGRAM.parents[3])
 _TIME_LIMIT_SECS = 120
 _ENGINES = ['tensorflow', 'horovod']
 _BFLOAT16 = tf.bfloat16.as_numpy_dtype
