@@ -158,10 +158,10 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
     with _tf_internals.private_train_ops(), _variables_named_as_in(outside):
       update = _ops_of(apply())
       with tf.control_dependencies(update):
-        return _done(update + _ops_of(on_apply()))
+        return branching.done(update + _ops_of(on_apply()))
 
   done = branching.cond(should_apply, true_branch,
-                        lambda: _done(_ops_of(on_skip())), updated)
+                        lambda: branching.done(_ops_of(on_skip())), updated)
   update = tf.group(done, name=name)
   if not tf.inside_function():
     tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, update)
@@ -193,8 +193,3 @@ def _ops_of(results) -> list:
   """Returns the results of a branch as a flat list of ops."""
   return [getattr(result, 'op', result)
           for result in tf.nest.flatten(results) if result is not None]
-
-
-def _done(operations: list) -> tf.Tensor:
-  with tf.control_dependencies(operations):
-    return tf.constant(True)

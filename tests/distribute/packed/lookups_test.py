@@ -13,8 +13,8 @@ import tensorflow as tf
 from tests.distribute.packed import packed_programs
 from tests.distribute.packed import packed_recommenders
 from tests.distribute.packed import packed_strangers
+from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.packed import reads
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -58,7 +58,7 @@ class _Lookups:
       self.found = [tf.reduce_sum(tf.nn.embedding_lookup(table, each))
                     for table, each in zip(tables, ids)]
       total = tf.add_n(self.found)
-      reads.pack_reads(tf.estimator.EstimatorSpec(
+      packed_steps.pack_reads(tf.estimator.EstimatorSpec(
           'train', loss=total, train_op=total.op))
     self.total, self.ids = total, ids
     self.session = cluster.session(0, graph)
@@ -145,7 +145,7 @@ def test_ids_of_16_bits_go_alone(behavior, cluster):
     total = tf.add_n([tf.reduce_sum(tf.nn.embedding_lookup(
         table, tf1.placeholder_with_default(ids, [None])))
                       for table in tables])
-    reads.pack_reads(tf.estimator.EstimatorSpec(
+    packed_steps.pack_reads(tf.estimator.EstimatorSpec(
         'train', loss=total, train_op=total.op))
     with cluster.session(0, graph) as session:
       session.run(tf1.global_variables_initializer())

@@ -22,8 +22,6 @@ from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import mirrored_variables
 
-tf1 = tf.compat.v1
-
 
 class ClippingState:
   """The variables made in one graph, or eagerly, and their slices to clip.

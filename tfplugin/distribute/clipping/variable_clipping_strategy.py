@@ -9,13 +9,13 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute import refusals
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.clipping import clipping_extended
 from tfplugin.ops import norm_clipping
 
 
-class VariableClippingStrategy(refusal_mixins.OneStrategy):
+class VariableClippingStrategy(refusals.OneStrategy):
   """A strategy like `base_strategy` that clips variables after each update.
 
   After every update by an optimizer, each slice of a selected variable along

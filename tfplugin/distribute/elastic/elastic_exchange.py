@@ -284,8 +284,7 @@ class Exchange:
           [v for pair in pairs for v in (*pair.copies, pair.center)]):
         moves = packed_moves.send_all(pairs, differences, self._use_locking)
       moves += tf.nest.flatten([advance() for _, advance in counters])
-      with tf1.control_dependencies([m for m in moves if m is not None]):
-        return tf.constant(True)
+      return branching.done(moves)
 
     differences = packed_moves.receive_all(
         pairs, self._settings.rate(self._num_worker), self._wire(steps_before),
@@ -310,10 +309,9 @@ class Exchange:
 
   def _skip(self, pairs) -> tf.Tensor:
     """Counts a skipped exchange."""
-    with tf1.control_dependencies([
+    return branching.done([
         *self.finite.count(), *(op for pair in pairs
-                                for op in pair_moves.move_nothing(pair))]):
-      return tf.constant(True)
+                                for op in pair_moves.move_nothing(pair))])
 
 
 def _written(pairs, counters) -> list[tf.Variable]:

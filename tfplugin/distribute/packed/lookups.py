@@ -23,7 +23,6 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packing
 
-tf1 = tf.compat.v1
 
 class _Lookup(NamedTuple):
   """A lookup, its table's device, and its consumers in other tasks."""

@@ -1,16 +1,26 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Mixin whose steps send small tensors to and from servers in one message."""
+"""Steps that send small tensors to and from servers in one message."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
+from tfplugin.distribute.packed import lookups
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.packed import reads
 from tfplugin.distribute.updates import met_updates
 
 tf1 = tf.compat.v1
+
+# Collections of ops, and arguments of a Scaffold, that run before training.
+_BEFORE_TRAINING = ('init_op', 'local_init_op', 'ready_op',
+                    'ready_for_local_init_op')
 
 
 class PackedSteps(met_updates.MetUpdates):
@@ -51,6 +61,103 @@ class PackedSteps(met_updates.MetUpdates):
     # Estimator's step. Another program may differentiate the result of a call.
     if getattr(result, 'train_op', None) is not None:
       strategy = self._container_strategy()
-      reads.pack_reads(result, [
+      pack_reads(result, [
           part for leaf in tf.nest.flatten(result.train_op)
           for part in strategy.experimental_local_results(leaf)])
+
+
+def pack_reads(spec: Any, outputs: Iterable[Any] = ()) -> None:
+  """Packs the reads of a whole train step from variables on other tasks.
+
+  It packs small variables, and the rows of lookups.
+
+  `spec` is an EstimatorSpec; `outputs` are the values of its `train_op`, by
+  default itself. Nothing may be differentiated afterwards: a gradient would
+  connect all variables of a pack. The graph must not have run yet.
+
+  A read keeps its place and its control inputs: one that waits for the begin of
+  the step still does. Only reads with the same control inputs share a message,
+  so that none waits for more than before. Several such reads of a variable
+  become one. Left alone are reads in branches, loops and functions, and all
+  that variables are initialised with: it runs while others have no value.
+  """
+  targets = [op for op in graph_order.operations_of(
+      outputs or tf.nest.flatten(spec.train_op))
+             if not op.graph.building_function]
+  packs = {}
+  needed = graph_order.upstream(targets) - _before_training(spec)
+  in_order = _in_order(needed)
+  lookups.pack(in_order)
+  for op in in_order:
+    if not _is_whole_read(op):
+      continue
+    source = _server_of(op)
+    for consumer in dict.fromkeys(op.outputs[0].consumers()):
+      if consumer in needed and consumer.device and packing.is_remote(
+          source, consumer.device):
+        key = (op.outputs[0].dtype, packing.task_of(source),
+               packing.task_of(consumer.device), frozenset(op.control_inputs))
+        packs.setdefault(key, []).append((op, consumer))
+  for uses in packs.values():
+    _pack_uses(uses)
+
+
+def _before_training(spec: Any) -> set[tf.Operation]:
+  """Returns the ops that may run before all variables have a value."""
+  graph = tf1.get_default_graph()
+  runs = [getattr(variable, 'initializer', None)
+          for key in (tf1.GraphKeys.GLOBAL_VARIABLES,
+                      tf1.GraphKeys.LOCAL_VARIABLES)
+          for variable in graph.get_collection(key)]
+  for key in _BEFORE_TRAINING:
+    runs += graph.get_collection(getattr(tf1.GraphKeys, key.upper()))
+    runs.append(getattr(getattr(spec, 'scaffold', None), key, None))
+  runs += graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS)
+  runs += [resource.create for key in (tf1.GraphKeys.RESOURCES,
+                                       tf1.GraphKeys.LOCAL_RESOURCES)
+           for resource in graph.get_collection(key)]
+  return graph_order.upstream(graph_order.operations_of(tf.nest.flatten(runs)))
+
+
+def _in_order(operations: set[tf.Operation]) -> list[tf.Operation]:
+  """Returns `operations` of one graph in the order in which they were made."""
+  graph = next(iter(operations)).graph if operations else tf.Graph()
+  return [op for op in graph.get_operations() if op in operations]
+
+
+def _is_whole_read(op: tf.Operation) -> bool:
+  """Returns whether `op` reads a small variable, once in each step."""
+  return (_tf_internals.reads_whole_variable(op) and
+          packing.is_packable(op.outputs[0]) and
+          # A reference variable may be cached in another task.
+          (op.inputs[0].dtype == tf.resource or
+           not packing.is_remote(_server_of(op), op.device)) and
+          not _tf_internals.is_in_branch_or_loop(op))
+
+
+def _server_of(read: tf.Operation) -> str:
+  """Returns the device of a read's variable."""
+  return read.inputs[0].op.device
+
+
+def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
+  """Replaces the read of each (read, consumer) pair by a part of a pack."""
+  reads = {}
+  for read, _ in uses:
+    reads.setdefault(read.inputs[0].op, read)
+  if len(reads) < 2:
+    return
+  for read, _ in uses:
+    first = reads[read.inputs[0].op]
+    if read is not first:
+      # A write that waits for this read waits for the first one, too.
+      _tf_internals.add_control_inputs(read, [first])
+  first_read, first_consumer = uses[0]
+  with tf.init_scope():
+    parts = dict(zip(reads, packing.packed(
+        [read.outputs[0] for read in reads.values()],
+        _server_of(first_read), first_consumer.device)))
+  for read, consumer in uses:
+    for index, tensor in enumerate(consumer.inputs):
+      if tensor is read.outputs[0]:
+        _tf_internals.redirect_input(consumer, index, parts[read.inputs[0].op])

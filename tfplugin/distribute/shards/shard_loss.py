@@ -75,9 +75,9 @@ class ScalesLoss:
     return divided(loss, self.reduced_together)
 
 
-@contextlib.contextmanager
 def minimising(strategy: tf.distribute.Strategy,
-               scale: Callable[[tf.Tensor], tf.Tensor]) -> Iterator[None]:
+               scale: Callable[[tf.Tensor], tf.Tensor],
+               ) -> contextlib.AbstractContextManager:
   """Makes v1 optimizers in replicas of `strategy` minimise `scale(loss)`."""
 
   def scaled(loss: tf.Tensor) -> Optional[tf.Tensor]:
@@ -85,8 +85,7 @@ def minimising(strategy: tf.distribute.Strategy,
         not tf.distribute.in_cross_replica_context())
     return scale(loss) if is_own else None
 
-  with _tf_internals.losses_scaled(scaled):
-    yield
+  return _tf_internals.losses_scaled(scaled)
 
 
 def _check_not_divided(loss: tf.Tensor, number: int) -> None:
@@ -140,7 +139,8 @@ def _sums(loss: tf.Tensor) -> list:
   pending, terms = [(loss, 1.0)], []
   while pending:
     term, coefficient = pending.pop()
-    if not _has_sum(term):
+    if not any(_tf_internals.reduction_of(last) in _SUMS
+               for last in _behind(term)):
       continue
     if _is_sum(term):
       terms.append((term, coefficient))
@@ -207,11 +207,6 @@ def _is_constant(tensor: tf.Tensor) -> bool:
           _tf_internals.is_size(last.op) or (
               last.dtype != tf.resource and
               _tf_internals.gives_rows(last.op))) for last in _behind(tensor))
-
-
-def _has_sum(tensor: tf.Tensor) -> bool:
-  return any(_tf_internals.reduction_of(last) in _SUMS
-             for last in _behind(tensor))
 
 
 def _behind(tensor: tf.Tensor) -> Iterator[tf.Tensor]:

@@ -21,8 +21,6 @@ from tfplugin.distribute.updates import finite_updates
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
-tf1 = tf.compat.v1
-
 # The change of an update, for messages.
 AUDITED = 'drops updates that are stale'
 

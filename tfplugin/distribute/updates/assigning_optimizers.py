@@ -93,8 +93,8 @@ class OnEachCopy:
             variable, nothing_left, args=(gradient,)))
         for gradient, (_, variable) in zip(reduced, pairs)]))
 
-  @contextlib.contextmanager
-  def _making_state(self, strategy, owners, index: int) -> Iterator[None]:
+  def _making_state(self, strategy, owners, index: int,
+                    ) -> contextlib.AbstractContextManager:
     """Makes every variable inside it as a slot of its owner, for a copy."""
 
     def create(next_creator, **kwargs):
@@ -110,8 +110,7 @@ class OnEachCopy:
       copies = copies_of(strategy, self._state[name])
       return copies[index if len(copies) > 1 else 0]
 
-    with tf.variable_creator_scope(create):
-      yield
+    return tf.variable_creator_scope(create)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@
 In `train_and_evaluate` a chief waits twice. Both limits count from the last
 step of any worker:
   1. Before the last checkpoint, up to half of `finish_limit_secs`
-     (`last_steps.py`). At the limit it saves all the same.
+     (`LastSteps`). At the limit it saves all the same.
   2. After it, up to the whole (`wait_or_report`). At the limit it reports for
      the missing workers, so that the parameter servers end.
 """
@@ -23,6 +23,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
+from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import task_records
 
 tf1 = tf.compat.v1
@@ -94,17 +95,13 @@ def wait_for_workers(task: cluster_task.ClusterTask, time_limit_secs: float,
   called between two reads of the lists. Raises TimeoutError at the limit; the
   message names the workers.
   """
+  if not awaits_others(task):
+    return
   workers = others_of_chief(task)
-  if membership.read().is_open and awaits_others(task):
-    with event_log.span('waiting', on=workers):
-      wait_for_present(task.cluster_spec, workers, task.name,
-                                    time_limit_secs, while_waiting)
-    return
-  if not workers:
-    return
+  wait = wait_for_present if membership.read().is_open else wait_for_tasks
   with event_log.span('waiting', on=workers):
-    wait_for_tasks(task.cluster_spec, workers, task.name,
-                                time_limit_secs, while_waiting=while_waiting)
+    wait(task.cluster_spec, workers, task.name, time_limit_secs,
+         while_waiting=while_waiting)
 
 
 def wait_or_report(task: cluster_task.ClusterTask,
@@ -178,3 +175,70 @@ def wait_for_present(cluster_spec: tf.train.ClusterSpec,
       time.sleep(task_records.POLL_SECS)
   finally:
     lists.close()
+
+
+class LastSteps:
+  """Waits until no other task trains any more, for any reason.
+
+  Saving takes no lock. A checkpoint that is written while workers train may
+  hold a variable between its update and its clip. It may be named after another
+  step than it holds, and lacks the steps in flight.
+
+  The wait can only delay the save. At its limit the checkpoint is saved all the
+  same. A worker may be waiting for the chief, whose session then continues to
+  its end. The later wait at the end of training handles a worker that does not
+  end.
+  """
+
+  def __init__(self, task: cluster_task.ClusterTask, max_steps: Optional[int],
+               time_limit_secs: float,
+               has_stopped: Callable[[], bool] = bool):
+    """Prepares the wait, for the chief only.
+
+    `max_steps` is the global step at which training ends, or None.
+    `time_limit_secs` counts from the last step of any worker. `has_stopped`
+    returns whether a signal asks for the end; then there is no wait.
+    """
+    self._task = task
+    self._max_steps = max_steps
+    self._time_limit_secs = time_limit_secs
+    self._has_stopped = has_stopped
+
+  def comes_after(self, global_step: int) -> bool:
+    """Returns whether a checkpoint of this step waits for the end."""
+    return (self._max_steps is not None and global_step >= self._max_steps and
+            self.awaits_others())
+
+  def awaits_others(self) -> bool:
+    """Returns whether this is a chief that trains with others."""
+    return awaits_others(self._task)
+
+  def wait(self, while_waiting: Callable[[], None]) -> None:
+    """Waits; calls `while_waiting` between two checks.
+
+    Raises LostPeerError if a parameter server has lost its variables meanwhile.
+    """
+
+    def look():
+      if self._has_stopped():
+        raise _StoppedError
+      while_waiting()
+
+    try:
+      look()
+      wait_for_workers(self._task, self._time_limit_secs, look)
+    except (tf.errors.AbortedError, tf.errors.UnavailableError,
+            tf.errors.FailedPreconditionError) as e:
+      raise lost_peers.loss(
+          f'{self._task.name} lost a parameter server while it waited for the '
+          f'last steps of the workers. Received: {e.message} Restart this '
+          'task; it continues from the newest checkpoint.') from e
+    except _StoppedError:
+      tf1.logging.info('%s does not wait for the workers: a signal stopped it.',
+                       self._task.name)
+    except TimeoutError as error:
+      tf1.logging.warning('%s The checkpoint is saved as it is.', error)
+
+
+class _StoppedError(Exception):
+  """A signal asks for the end."""

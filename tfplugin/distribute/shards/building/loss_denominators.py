@@ -27,11 +27,11 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 
 def share(ops_by_shard: Sequence[Sequence[tf.Operation]],
-          weights: Sequence[weighted_sum.Weight]) -> None:
+          weights: Sequence[batch_parts.Weight]) -> None:
   """Makes the mean losses of all shards divide by the common count.
 
   `weights` are the factors of the shards' losses. A RuntimeError is raised if
@@ -81,7 +81,7 @@ def _check_size(op: tf.Operation) -> None:
 
 
 def _share_one(counts: Sequence[tf.Tensor],
-               weights: Sequence[weighted_sum.Weight]) -> None:
+               weights: Sequence[batch_parts.Weight]) -> None:
   consumers = [list(count.consumers()) for count in counts]
   with tf.control_dependencies(None):
     total = tf.add_n(list(counts))
