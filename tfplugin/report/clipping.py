@@ -35,7 +35,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
       'max_norm': (run.options.get('max_norm')
                    if run.technique == 'clip' else None),
       'fractions': {name: {
-          task: {'fraction': series.thin(*zip(*pairs), limit),
+          task: {'fraction': series.thin(pairs, limit),
                  'mean': sum(v for _, v in pairs) / len(pairs),
                  'largest': max(v for _, v in pairs)}
           for task, pairs in tasks.items()}

@@ -61,8 +61,8 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 
 
 def _curve(pairs: list[tuple[float, float]], limit: int) -> dict[str, Any]:
-  times, values = zip(*pairs)
-  return {'distance': series.thin(times, values, limit),
+  values = [value for _, value in pairs]
+  return {'distance': series.thin(pairs, limit),
           'largest': series.finite(max(values)),
           'last': series.finite(values[-1])}
 

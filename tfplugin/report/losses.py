@@ -60,10 +60,9 @@ def _curves(points: Sequence[_Point], start: float,
   by_step = sorted(points, key=lambda p: p.step)
   losses = [p.loss for p in by_time]
   return {
-      'over_secs': series.thin([p.time - start for p in by_time], losses,
+      'over_secs': series.thin([(p.time - start, p.loss) for p in by_time],
                                limit),
-      'over_steps': series.thin([p.step for p in by_step],
-                                [p.loss for p in by_step], limit),
+      'over_steps': series.thin([(p.step, p.loss) for p in by_step], limit),
       'last': series.finite(losses[-1]),
       'least': min(filter(lambda v: v is not None,
                           map(series.finite, losses)), default=None),

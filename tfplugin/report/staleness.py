@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -75,27 +76,25 @@ def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
     workers[task] = {
         'num_dropped': dropped[-1][1], 'num_applied': applied[-1],
         'dropped_fraction': dropped[-1][1] / made if made else None,
-        'fraction': series.thin(*_stretches(
+        'fraction': series.thin(_stretches(
             [(time - run.start, d, a) for (time, d), a
              in zip(dropped, applied)]), limit)}
   return _with_shares(workers)
 
 
 def _stretches(counts: Sequence[tuple[float, int, int]]
-               ) -> tuple[list[float], list[float]]:
-  """Returns the ends of stretches, and the dropped fraction in each.
+               ) -> Iterator[tuple[float, float]]:
+  """Yields the end of each stretch, and the dropped fraction in it.
 
   `counts` are time, dropped and applied so far. A stretch of few gradients is
   joined to the next: one dropped gradient of one is not 100 %.
   """
-  times, fractions, before = [], [], (0, 0)
+  before = (0, 0)
   for time, dropped, applied in counts:
     new_dropped, new_applied = dropped - before[0], applied - before[1]
     if new_dropped + new_applied >= _LEAST_GRADIENTS:
-      times.append(time)
-      fractions.append(new_dropped / (new_dropped + new_applied))
+      yield time, new_dropped / (new_dropped + new_applied)
       before = (dropped, applied)
-  return times, fractions
 
 
 def _with_shares(workers: dict[str, dict[str, Any]]) -> dict[str, Any]:
