@@ -184,7 +184,7 @@ class _ShowFlag(flags.BooleanFlag):
   def parse(self, argument):
     if self._parse(argument):
       for line in self._lines():
-        print(line, file=sys.stdout)
+        print(line)
       sys.exit(0)
 
 

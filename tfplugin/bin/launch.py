@@ -12,8 +12,8 @@ Without --hosts, --slurm and --manifest, all tasks run on this machine.
 
 from __future__ import annotations
 
+import functools
 import os
-import sys
 import time
 
 from absl import flags
@@ -162,10 +162,7 @@ def main(argv: list[str]) -> None:
            time.strftime('launch-%Y%m%d-%H%M%S'))
     values['logs_dir'] = f'runs/{run}/logs'
   is_live = values.pop('live')
-
-  def say(line):
-    print(line, file=sys.stdout, flush=True)
-
+  say = functools.partial(print, flush=True)
   try:
     with command_line.errors_of_usage():
       options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)

@@ -12,8 +12,6 @@ slots, steps and the types of all values do not change.
 
 from __future__ import annotations
 
-import sys
-
 from absl import app
 from absl import flags
 
@@ -47,7 +45,7 @@ def main(argv: list[str]) -> None:
   changes = checkpoint_migration.migrate(
       *argv[1:], **_COMMANDS.values())
   for change in changes:
-    print(describe(change), file=sys.stdout)
+    print(describe(change))
 
 
 def describe(change: old_checkpoints.Change) -> str:

@@ -13,9 +13,9 @@ by Ctrl-C.
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
-import sys
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -150,8 +150,7 @@ def main(argv: list[str]) -> None:
 
 def _show(run_dir: str, once: bool, live: bool) -> None:
   """Shows the run in lines, or on a terminal with a bar and a table."""
-  def say(line):
-    print(line, file=sys.stdout, flush=True)
+  say = functools.partial(print, flush=True)
   watch = Watch(run_dir)
   wait_for_events(run_dir, watch, say, once)
   terminal = live_display.find_terminal()
