@@ -42,7 +42,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
                  for e in events if e.name == 'dying'],
       'faults': [e.details.get('fault') for e in events
                  if e.name == 'injecting'],
-      'warnings': [warning._asdict() for warning in run.warnings],
+      'warnings': list(run.warnings),
       'num_events': len(events),
       'num_torn_lines': run.reading.num_torn,
       'num_lines_of_other_versions': run.reading.num_other,
