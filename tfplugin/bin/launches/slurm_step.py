@@ -29,13 +29,7 @@ _COUNTS = re.compile(r'(\d+)(?:\(x(\d+)\))?(?:,|$)')
 
 
 class Step(NamedTuple):
-  """Slurm's description of this process and its job step.
-
-  Attributes:
-    nodes: The node of each process of the step.
-    rank: The number of this process.
-    job: The number of the job.
-  """
+  """Slurm's nodes of the processes of a step, and this process's number."""
 
   nodes: list[str]
   rank: int

@@ -164,12 +164,7 @@ def _error(flag: str, rule: str, received: object) -> ValueError:
 
 
 class Start(NamedTuple):
-  """The command, variables and CPUs of a task.
-
-  Attributes:
-    variables: Of its environment, besides TF_CONFIG.
-    cpus: None: any CPU.
-  """
+  """The command of a task, its variables besides TF_CONFIG, and its CPUs."""
 
   task: cluster_config.Task
   command: Sequence[str]

@@ -47,11 +47,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class RoleError(RuntimeError):
-  """Error for the end of a role that the run needs.
-
-  Attributes:
-    exit_status: The exit status for the whole program.
-  """
+  """Error for the end of a role that the run needs."""
 
   exit_status = 1
 

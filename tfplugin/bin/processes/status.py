@@ -83,9 +83,8 @@ class _StatusSink(telemetry_hook.Sink):
 class StatusOfTask:
   """Status of a task, from its samples; one session's processes add up.
 
-  Attributes:
-    status: The newest sample, with the steps and counts of the session; None
-      before the first step of its session.
+  `status` is the newest sample, with the steps and counts of the session; None
+  before the first step of its session.
   """
 
   def __init__(self):

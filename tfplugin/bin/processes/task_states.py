@@ -156,8 +156,7 @@ def describe_stop(states: Mapping[str, State]) -> str:
 class TaskStates:
   """The states of a run's tasks, by name.
 
-  Attributes:
-    moved: The time of the newest step by `time.monotonic`.
+  `moved` is the time of the newest step by `time.monotonic`.
   """
 
   def __init__(self, model_dir: Union[str, os.PathLike, None],
