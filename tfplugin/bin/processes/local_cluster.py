@@ -93,19 +93,6 @@ class LocalCluster:
     lost: Workers, and the evaluator, that failed for good while the run went
       on.
     failed: The role whose end ended the run; None if there was none.
-
-  Example:
-    >>> import sys
-    >>> import tempfile
-    >>> from tfplugin.bin.processes import local_cluster
-    >>> from tfplugin.distribute import cluster_config
-    >>> command = [sys.executable, '-c', 'print("trained")']
-    >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
-    ...   role = cluster.start(cluster_config.Task('chief', 0), command, {})
-    ...   for running in cluster.rounds():
-    ...     pass
-    >>> role.status, role.log_path.read_text().split()
-    (0, ['trained'])
   """
 
   def __init__(self, log_dir: Union[str, os.PathLike], *,
