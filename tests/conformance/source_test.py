@@ -36,8 +36,6 @@ _NO_TEST = {
 _TESTED_BY = {
     'tfplugin/checkpoints/training_guard.py':
         'tests/hooks/checkpoint_guard_hook_test.py',
-    'tfplugin/distribute/clipping/clipping_extended.py':
-        'tests/distribute/clipping/variable_clipping_strategy_test.py',
     'tfplugin/distribute/elastic/elastic_scope.py':
         'tests/optimizers/elastic_custom_getter_test.py',
     'tfplugin/optimizers/elastic_updates.py':

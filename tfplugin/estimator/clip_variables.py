@@ -14,7 +14,7 @@ from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
-from tfplugin.distribute.clipping import clipping_extended
+from tfplugin.distribute.clipping import variable_clipping_strategy
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import training_spec
@@ -124,7 +124,7 @@ def _about_rules() -> Iterator[None]:
   try:
     yield
   except (TypeError, ValueError) as error:
-    message = clipping_extended.rules_error(error)
+    message = variable_clipping_strategy.rules_error(error)
     if message == str(error):
       raise
     raise type(error)(message) from error
