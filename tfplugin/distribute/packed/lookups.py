@@ -150,12 +150,5 @@ def _send_together(lookups: Sequence[_Lookup]) -> None:
     with placement.only_on(worker):
       for each, part, shape in zip(lookups, parts, shapes):
         rows = tf.reshape(part, tf.concat([shape, each.row_shape], 0))
-        _use(tf.ensure_shape(rows, each.rows.shape), each)
-
-
-def _use(rows: tf.Tensor, lookup: _Lookup) -> None:
-  """Lets the users of a lookup use `rows` in its place."""
-  for user in lookup.users:
-    for index, tensor in enumerate(user.inputs):
-      if tensor is lookup.rows:
-        _tf_internals.redirect_input(user, index, rows)
+        _tf_internals.redirect(
+            each.users, each.rows, tf.ensure_shape(rows, each.rows.shape))

@@ -158,6 +158,5 @@ def _pack_uses(uses: Sequence[tuple[tf.Operation, tf.Operation]]) -> None:
         [read.outputs[0] for read in reads.values()],
         _server_of(first_read), first_consumer.device)))
   for read, consumer in uses:
-    for index, tensor in enumerate(consumer.inputs):
-      if tensor is read.outputs[0]:
-        _tf_internals.redirect_input(consumer, index, parts[read.inputs[0].op])
+    _tf_internals.redirect(
+        [consumer], read.outputs[0], parts[read.inputs[0].op])

@@ -86,8 +86,4 @@ def _share_one(counts: Sequence[tf.Tensor],
   with tf.control_dependencies(None):
     total = tf.add_n(list(counts))
     for count, weight, ops in zip(counts, weights, consumers):
-      shared = total * tf.cast(weight, total.dtype)
-      for op in ops:
-        for index, tensor in enumerate(op.inputs):
-          if tensor is count:
-            _tf_internals.redirect_input(op, index, shared)
+      _tf_internals.redirect(ops, count, total * tf.cast(weight, total.dtype))
