@@ -17,7 +17,6 @@ from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.clipping import variable_clipping_strategy
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import training_spec
 from tfplugin.ops import norm_clipping
 from tfplugin.optimizers import variable_clipping
 
@@ -98,7 +97,7 @@ def clip_variables(
     interception = optimizer_interception.Interception(
         lambda optimizer: _ClippingByRules(
             optimizer, parsed, max_norm, use_locking, rows=rows), _Optimizer)
-    spec = training_spec.intercepted(
+    spec = decorator_stack.intercepted(
         call, interception, decorator_stack.CLIP,
         'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
     interception.audit.check(
