@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import branching
+from tfplugin.distribute import conditional_update
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_pairs
@@ -23,7 +24,6 @@ from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
@@ -75,7 +75,7 @@ class Exchange:
           notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
     self._pairs, self.inputs = {}, []
-    self.finite = finite_updates.FiniteUpdates(
+    self.finite = conditional_update.FiniteUpdates(
         settings.on_nonfinite, 'elastic_average/num_nonfinite',
         local_step.device)
     self._overlapped = (overlapped_exchange.OverlappedExchange(
