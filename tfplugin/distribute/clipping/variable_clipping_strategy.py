@@ -19,7 +19,6 @@ from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.packed import packed_steps
-from tfplugin.distribute.updates import assigning_optimizers
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import mirrored_variables
@@ -275,7 +274,7 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
     """Clips the group of `component` once `result` is its last update."""
     updated = state.group_is_updated(
         var, component, result, functools.partial(
-            assigning_optimizers.copies_of, self._container_strategy()))
+            met_updates.copies_of, self._container_strategy()))
     if updated is None:
       return result
     components, results = updated
