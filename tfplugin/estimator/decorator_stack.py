@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Order of the decorators of a model_fn, and checks of what is below one."""
+"""Order of the decorators of a model_fn, and checks of the decorated one."""
 
 from __future__ import annotations
 
