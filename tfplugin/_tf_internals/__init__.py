@@ -45,6 +45,7 @@ from tfplugin._tf_internals.graphs import move_beside
 from tfplugin._tf_internals.graphs import outside_branches
 from tfplugin._tf_internals.graphs import private_train_ops
 from tfplugin._tf_internals.graphs import private_variables
+from tfplugin._tf_internals.graphs import redirect
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
 from tfplugin._tf_internals.graphs import watch_new_ops

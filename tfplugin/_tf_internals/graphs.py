@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Callable
@@ -35,6 +36,15 @@ def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
   Public TensorFlow graphs are append-only.
   """
   op._update_input(index, tensor)
+
+
+def redirect(ops: Iterable[tf.Operation], old: tf.Tensor,
+             new: tf.Tensor) -> None:
+  """Makes each input of `ops` that is `old` read `new`, likewise."""
+  for op in ops:
+    for index, tensor in enumerate(op.inputs):
+      if tensor is old:
+        redirect_input(op, index, new)
 
 
 def move_beside(op: tf.Operation, other: tf.Operation) -> None:

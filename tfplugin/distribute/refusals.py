@@ -14,7 +14,7 @@ reason:
     within a process.
 
 Clipping and packed parameter servers refuse none. Under a decorator
-`training_spec.check_applied` refuses a Keras optimizer that is alone, and
+`decorator_stack.check_applied` refuses a Keras optimizer that is alone, and
 `update_audit.py` finds its writes beside other optimizers.
 """
 

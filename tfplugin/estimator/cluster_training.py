@@ -28,7 +28,6 @@ from tfplugin.events import record
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import events_hook
 from tfplugin.hooks import keep_contact_hook
-from tfplugin.hooks import parameter_server
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
@@ -170,7 +169,7 @@ def _train_and_evaluate(
   """Runs this process's task; see `train_and_evaluate`."""
   config = estimator.config
   if task.job == 'ps':
-    parameter_server.run_parameter_server(
+    waits.run_parameter_server(
         config, contact_limit_secs=contact_limit_secs)
     return None
   stop = stop_in_order_hook.StopInOrderHook()

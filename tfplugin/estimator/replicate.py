@@ -20,7 +20,6 @@ from tfplugin.distribute.towers import split_model
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import training_spec
 
 tf1 = tf.compat.v1
 
@@ -164,7 +163,7 @@ def replicate_model_fn(
 def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 broadcast: Collection[str], batch_norm: str):
   """Builds the model once, and moves its row-wise ops to the devices."""
-  training_spec.check_no_strategy('replicate_model_fn')
+  decorator_stack.check_no_strategy('replicate_model_fn')
   features, labels = batch_sharding.as_tensors(
       call.arguments['features'], call.arguments.get('labels'), broadcast)
   batch = batch_sharding.rows_of_batch(features, labels, broadcast)
@@ -177,7 +176,7 @@ def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
             split_graph.WEIGHTS_OF_MOMENTS[batch_norm]))
     spec = _with_name(spec)
   if call.mode == tf.estimator.ModeKeys.TRAIN:
-    training_spec.check_spec(spec, decorator_stack.REPLICATE)
+    decorator_stack.check_spec(spec, decorator_stack.REPLICATE)
   return spec
 
 

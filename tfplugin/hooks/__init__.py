@@ -9,10 +9,10 @@ from tfplugin.hooks.elastic_hooks import ElasticDistanceHook
 from tfplugin.hooks.endings.refused_step_hook import RefusedStepHook
 from tfplugin.hooks.endings.report_finished_hook import ReportFinishedHook
 from tfplugin.hooks.endings.stop_in_order_hook import StopInOrderHook
+from tfplugin.hooks.endings.waits import run_parameter_server
 from tfplugin.hooks.endings.waits import WaitForWorkersHook
 from tfplugin.hooks.events_hook import EventsHook
 from tfplugin.hooks.keep_contact_hook import KeepContactHook
-from tfplugin.hooks.parameter_server import run_parameter_server
 from tfplugin.hooks.summary_writer_hook import ClippingSummaryHook
 from tfplugin.hooks.summary_writer_hook import StalenessSummaryHook
 from tfplugin.hooks.tensorboard_hook import TensorBoardHook

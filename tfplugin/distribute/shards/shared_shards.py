@@ -18,7 +18,6 @@ from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.shards.building import loss_denominators
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
@@ -173,7 +172,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     reported_values.show_batch_values(
         run, group, getattr(result, 'loss', None))
     for group in groups:
-      loss_denominators.share(
+      shard_loss.share_denominators(
           [run.record.ops_of(shard) for shard in group],
           [strategy.loss_weights[shard] for shard in group])
 

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.hooks import parameter_server
 from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.endings import waits
 
 
 def _config(monkeypatch, cluster, task_type):
@@ -24,8 +24,7 @@ def test_it_ends_when_the_chief_and_every_worker_have_reported(monkeypatch):
   spec = tf.train.ClusterSpec(cluster)
   config = _config(monkeypatch, cluster, 'ps')
   server = threading.Thread(
-      target=parameter_server.run_parameter_server, args=[config, 60.0],
-      daemon=True)
+      target=waits.run_parameter_server, args=[config, 60.0], daemon=True)
   server.start()
   task_records.report_finished(spec, 'worker:0')
   server.join(1.0)
@@ -39,17 +38,17 @@ def test_its_limit_names_who_has_not_reported(monkeypatch):
   config = _config(monkeypatch, ports.make_cluster(1, 1), 'ps')
   with pytest.raises(TimeoutError, match=(
       'ps:0 waited 0.2 s for the last step of chief:0, worker:0')):
-    parameter_server.run_parameter_server(config, 0.2)
+    waits.run_parameter_server(config, 0.2)
 
 
 def test_it_ends_when_the_chief_has_gone(monkeypatch):
   config = _config(monkeypatch, ports.make_cluster(1, 1), 'ps')
   with pytest.raises(TimeoutError, match=(
       'ps:0 waited 0.2 s for a sign of chief:0 at .*counts as lost')):
-    parameter_server.run_parameter_server(config, contact_limit_secs=0.2)
+    waits.run_parameter_server(config, contact_limit_secs=0.2)
 
 
 def test_another_task_is_refused(monkeypatch):
   config = _config(monkeypatch, ports.make_cluster(0, 1), 'chief')
   with pytest.raises(ValueError, match="of type `ps`. Received: 'chief'"):
-    parameter_server.run_parameter_server(config)
+    waits.run_parameter_server(config)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tfplugin.checkpoints import old_checkpoints
+from tfplugin.checkpoints import checkpoint_migration
 
 
 def _names(changes):
@@ -37,7 +37,7 @@ def _names(changes):
      {'tower_1/dense_1/kernel': None}),
 ])
 def test_to_tfplugin(names, expected):
-  changes = old_checkpoints.to_tfplugin(names)
+  changes = checkpoint_migration.to_tfplugin(names)
   assert _names(changes) == {**{name: name for name in names}, **expected}
   assert all(bool(change.reason) == (change.old != change.new)
              for change in changes)
@@ -54,7 +54,7 @@ def test_to_tfplugin(names, expected):
 ])
 def test_what_is_not_known_is_refused(names, match):
   with pytest.raises(ValueError, match=match):
-    old_checkpoints.to_tfplugin(names)
+    checkpoint_migration.to_tfplugin(names)
 
 
 @pytest.mark.parametrize('wrapper, names, expected', [
@@ -69,14 +69,15 @@ def test_what_is_not_known_is_refused(names, match):
      {'w': 'global_center_variable/w'}),
 ])
 def test_to_contrib_and_back(wrapper, names, expected):
-  changes = old_checkpoints.to_contrib(names, wrapper, lambda name: name == 'w')
+  changes = checkpoint_migration.to_contrib(
+      names, wrapper, lambda name: name == 'w')
   assert _names(changes) == {**{name: name for name in names}, **expected}
-  back = old_checkpoints.to_tfplugin([change.new for change in changes])
+  back = checkpoint_migration.to_tfplugin([change.new for change in changes])
   assert {change.new for change in back} == {*names} | (
       {'stale_counter'} if wrapper == 'drop_stale' else set())
 
 
 def test_a_second_adam_is_not_guessed():
   with pytest.raises(ValueError, match='one Adam at most, for drop_stale'):
-    old_checkpoints.to_contrib(
+    checkpoint_migration.to_contrib(
         ['beta1_power', 'beta1_power_1', 'stale_counter'], 'drop_stale', bool)
