@@ -14,6 +14,7 @@ A parameter server ends when all have reported (`run_parameter_server`).
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 from typing import Callable
@@ -137,10 +138,9 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
   TimeoutError at the limit; the message names the missing tasks.
   """
   awaited = set(awaited)
-  lists = task_records.Lists(cluster_spec, ps_index)
   patience = time_limit_secs and time_limit.Patience(who, time_limit_secs)
   steps = {}
-  try:
+  with contextlib.closing(task_records.Lists(cluster_spec, ps_index)) as lists:
     while awaited - lists.keep():
       if patience:
         if ps_index is None and lists.steps != steps:
@@ -152,8 +152,6 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
                        'the time limit.')
       while_waiting()
       time.sleep(task_records.POLL_SECS)
-  finally:
-    lists.close()
 
 
 def wait_for_present(cluster_spec: tf.train.ClusterSpec,
@@ -166,9 +164,8 @@ def wait_for_present(cluster_spec: tf.train.ClusterSpec,
   with a warning. `while_waiting` is called between two reads.
   """
   expected = set(expected)
-  lists = task_records.Lists(cluster_spec)
   patience = time_limit.Patience(who, None)
-  try:
+  with contextlib.closing(task_records.Lists(cluster_spec)) as lists:
     while True:
       lists.keep()
       missing = (expected | lists.present) - lists.known
@@ -178,8 +175,6 @@ def wait_for_present(cluster_spec: tf.train.ClusterSpec,
       patience.check(f'the last step of {", ".join(sorted(missing))}', '')
       while_waiting()
       time.sleep(task_records.POLL_SECS)
-  finally:
-    lists.close()
 
 
 class LastSteps:
