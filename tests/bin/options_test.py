@@ -58,7 +58,7 @@ def test_a_chief_alone_needs_no_ps_without_a_wrapper():
     ({'batch_size': 0}, '`batch_size`'),
     ({'communication_period': 0}, '`communication_period`'),
     ({'moving_rate': 1.5}, r'`moving_rate` must be in \[0, 1\].*1.5'),
-    ({'rho': -0.1}, '`rho` must not be negative'),
+    ({'rho': -0.1}, '`rho` must be at least 0'),
     ({'staleness': -1}, '`staleness`'),
     ({'max_norm': 0.0}, '`max_norm` must be positive'),
     ({'max_norm': float('nan')}, '`max_norm` must be positive'),

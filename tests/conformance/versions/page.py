@@ -49,7 +49,8 @@ of the transformer are compared without their moments, which nearly cancel.
   compared with the one device, on each version.
 * The examples: each program of `examples/` for {example_steps} steps.
 * The recordings: scenarios of tf.contrib, recorded on TensorFlow 1.15.5, and
-  compared with that recording, or with its [correction](differences_from_contrib.md).
+  compared with that recording, or with its
+  [correction](differences_from_contrib.md).
 
 No initial value comes from a seed. Random numbers of TensorFlow depend on the
 seed and on the number of ops in the graph. If a version builds a graph of other
