@@ -40,7 +40,7 @@ def _newer(marker: str = '') -> list:
 _BEST = _newer("; python_version >= '3.12'")
 _OLDER_PYTHON = "; python_version < '3.12'"
 # What the programs import besides the package's own requirements.
-_TRAIN = ['matplotlib>=3.7', 'rich>=13']
+_TRAIN = ['matplotlib>=3.7', 'rich>=13', 'tensorboard>=2.15']
 # What draws the page of tfplugin-report; TensorFlow 2.15 brings TensorBoard.
 _REPORT = ['plotly>=5.24,<8', 'tensorboard>=2.15']
 _TEST = [*_TRAIN, *_REPORT, 'psutil>=5.9', 'pytest>=8', 'pytest-timeout>=2.2',

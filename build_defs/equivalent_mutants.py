@@ -23,7 +23,7 @@ REASONS: dict[tuple[str, str, str], str] = {
     ('tfplugin/distribute/clipping/clip.py', '_any_slice',
      'return tf.reduce_any(exceeds, axis=list(range(2, len(exceeds.shape))))'):
         'a row is written again with the same value for each of its slices',
-    ('tfplugin/distribute/clipping/row_rewriting.py', 'rewrite_rows',
+    ('tfplugin/distribute/clipping/clip.py', 'rewrite_rows',
      'rows_per_block = max(1, _BLOCK_BYTES // max(2, row_bytes))'):
         'only rows without a byte come in smaller blocks: nothing is written',
     ('tfplugin/distribute/elastic/values/first_values.py', 'HandValues.begin',

@@ -34,7 +34,6 @@ MORE_FILES = {
     'build_defs': 16,
     'tests/estimator': 29,
     'tfplugin/bin': 21,
-    'tfplugin/estimator': 19,
 }
 
 MAX_LINES = 350

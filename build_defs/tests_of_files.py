@@ -52,9 +52,9 @@ _USERS = {
         'tests/distribute/shards/writes/write_audit_test.py',
         'tests/distribute/strategy_reports_test.py',
         'tests/estimator/cross_shard_test.py',
-        'tests/estimator/shard_context_test.py',
         'tests/estimator/sharded_tpu_estimator_test.py',
         'tests/estimator/sharded_tpu_program_test.py',
+        'tests/estimator/tpu_shards_context_test.py',
         'tests/estimator/tpu_shards_test.py'),
     'tfplugin/distribute/staleness/': (
         'tests/optimizers/drop_stale_gradient_steps_test.py',),

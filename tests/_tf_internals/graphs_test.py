@@ -20,6 +20,14 @@ def test_an_input_is_redirected():
     assert session.run(total) == 6.0
 
 
+def test_all_inputs_that_read_a_tensor_are_redirected():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    one, two = tf.constant(1.0), tf.constant(2.0)
+    ops = [tf.add_n([one, two, one]).op, tf.negative(two).op]
+    graphs.redirect(ops, one, tf.constant(5.0))
+    assert session.run([op.outputs[0] for op in ops]) == [12.0, -2.0]
+
+
 def test_an_op_waits_for_what_is_added():
   with tf.Graph().as_default():
     first, second = tf.no_op(), tf.no_op()

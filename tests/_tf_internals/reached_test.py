@@ -23,7 +23,7 @@ from tfplugin import compat
 from tfplugin._tf_internals import keras
 from tfplugin._tf_internals import reached
 from tfplugin._tf_internals import saving
-from tfplugin.distribute.clipping import clipping_extended
+from tfplugin.distribute.clipping import variable_clipping_strategy
 
 _INTERNALS = pathlib.Path(reached.__file__).parent
 _PRIVATE = re.compile(r'_(?!abc_)[A-Za-z]\w*')
@@ -32,9 +32,9 @@ _MODULES = [name for name in reached.NAMES
             if inspect.ismodule(pkgutil.resolve_name(name))]
 # Mixins that no class of a file puts before a class of TensorFlow.
 _MIXED = (
-    (clipping_extended.PackedClippingExtended,
+    (variable_clipping_strategy.PackedClippingExtended,
      _tf_internals.ParameterServerStrategyExtended),
-    (clipping_extended.MirroredClippingExtended,
+    (variable_clipping_strategy.MirroredClippingExtended,
      _tf_internals.MirroredExtended),
     (saving._SliceableVariable, _tf_internals.MirroredVariable),
 )

@@ -5,7 +5,6 @@
 import contextlib
 import json
 import os
-import re
 import shlex
 import socket
 import sys
@@ -130,10 +129,23 @@ def test_a_manifest_is_shown_and_nothing_is_started(tmp_path, manifest, kinds):
       launch_options.LaunchOptions(
           ('no-such-program',), str(tmp_path / 'logs'), manifest=manifest,
           image='a:1', run_name='b'), said.append)
-  documents = '\n'.join(said).split('---\n')
-  assert [re.search(r'^kind: (\w+)$', text, re.M)[1]
-          for text in documents] == kinds
+  document = json.loads('\n'.join(said))
+  assert (document['apiVersion'], document['kind']) == ('v1', 'List')
+  assert [item['kind'] for item in document['items']] == kinds
   assert not (tmp_path / 'logs').exists()
+
+
+def test_a_compose_file_is_shown(tmp_path):
+  said = []
+  launch_lib.launch(
+      launch_options.LaunchOptions(
+          ('python', 'ü.py'), str(tmp_path / 'logs'), manifest='compose',
+          image='a:1'), said.append)
+  document = json.loads('\n'.join(said))
+  assert set(document['services']) == {'ps-0', 'chief-0', 'worker-0'}
+  # YAML has other escapes.
+  assert document['services']['ps-0']['command'] == ['python', 'ü.py']
+  assert any('ü.py' in line for line in said)
 
 
 def test_a_ps_that_does_not_end_is_ended(tmp_path):

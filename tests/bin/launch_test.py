@@ -60,9 +60,10 @@ def test_the_page_has_the_flags_and_no_others():
   assert all(re.search(r'`test_\w+`', proof) for proof in proofs.values())
   told = {name: is_trains for row, is_trains in rows
           for name in re.findall(r'--(\w+)', row.replace('=worker', ''))}
-  flags = {program: set(re.findall(
+  programs, shared = _ROOT / 'tfplugin/bin', 'command_line'
+  flags = {program: {name for file in (program, shared) for name in re.findall(
       r"(?:flags\.DEFINE_\w+|define_range|_int|_float|_bool)\(\s*'(\w+)'",
-      (_ROOT / f'tfplugin/bin/{program}.py').read_text(encoding='utf-8')))
+      (programs / f'{file}.py').read_text(encoding='utf-8'))}
       for program in ('launch', 'train')}
   assert set(told) == flags['launch']
   assert {name for name in told if told[name]} == (

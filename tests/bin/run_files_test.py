@@ -2,16 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the paths of a run's files."""
 
-import pathlib
-
 import pytest
 
 from tests.report import hand_written
 from tfplugin.bin import run_files
-
-
-def test_evaluation_is_where_an_estimator_puts_it():
-  assert run_files.eval_dir('runs/a') == pathlib.Path('runs/a/eval')
 
 
 def test_a_model_dir_is_of_one_run_at_a_time(tmp_path):

@@ -54,7 +54,7 @@ _COUNTS = {'dropped': 0, 'applied': _STEPS}
 def test_a_strategy_trains_the_plain_model(
     tmp_path, monkeypatch, strategy, figures, counts):
   last, metrics = _train(tmp_path, monkeypatch, strategy=strategy)
-  assert last.local_steps == _STEPS
+  assert last.num_steps == _STEPS
   assert set(last.figures) == figures
   assert last.counts == counts
   assert metrics['global_step'] == _STEPS
@@ -65,7 +65,7 @@ def test_a_strategy_trains_the_plain_model(
   for to_step, technique in ((8, {'wrapper': 'none'}),
                              (10, {'strategy': strategy})):
     last, metrics = _train(tmp_path, monkeypatch, to_step, **technique)
-    assert (last.local_steps, metrics['global_step']) == (2, to_step)
+    assert (last.num_steps, metrics['global_step']) == (2, to_step)
 
 
 @pytest.mark.sampled(2)
@@ -80,7 +80,7 @@ def test_a_strategy_trains_the_plain_model(
 def test_a_wrapper_trains_the_plain_model(
     tmp_path, monkeypatch, wrapper, figures, counts):
   last, metrics = _train(tmp_path, monkeypatch, wrapper=wrapper)
-  assert last.local_steps == _STEPS
+  assert last.num_steps == _STEPS
   assert set(last.figures) == figures
   assert last.counts == counts
   assert metrics['global_step'] == _STEPS

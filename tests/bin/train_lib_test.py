@@ -50,7 +50,7 @@ def _save(model_dir, names):
 def _write_accuracy(model_dir, step, value):
   summary = tf1.Summary()
   summary.value.add(tag='accuracy', simple_value=value)
-  directory = str(run_files.eval_dir(model_dir))
+  directory = str(pathlib.Path(model_dir, 'eval'))
   with tf.Graph().as_default(), tf1.summary.FileWriter(directory) as writer:
     writer.add_summary(summary, step)
 

@@ -115,7 +115,7 @@ def test_the_last_step_is_that_of_the_settings(tmp_path):
   hand_written.write_options(tmp_path, steps=300)
   assert shown.steps == 300
   # The second sample of each.
-  assert {task: (last.global_step, last.figures)
+  assert {task: (last.step, last.figures)
           for task, last in ((task, state.status) for task, state
                              in shown.states.items())} == {
               'chief:0': (180, {'staleness': 1}),

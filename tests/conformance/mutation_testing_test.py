@@ -212,11 +212,11 @@ def test_tests_of(file, own, contract):
 
 def test_the_contract_has_the_tests_of_the_folder_and_of_no_file():
   _, *others, _ = tests_of_files.tests_of(
-      _ROOT, 'tfplugin/distribute/towers/loss_reduction_argument.py')
+      _ROOT, 'tfplugin/distribute/towers/scratch_graph.py')
   stems = {pathlib.Path(file).stem for file, in others}
   assert stems >= {
       'tower_accumulation_test', 'tower_nesting_test', 'tower_strategy_test'}
-  assert not {'tower_extended_test', 'loss_reduction_argument_test'} & stems
+  assert not {'split_graph_test', 'scratch_graph_test'} & stems
 
 
 def test_tests_that_go_on_with_the_name_belong_to_the_file():

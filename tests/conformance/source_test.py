@@ -36,8 +36,6 @@ _NO_TEST = {
 _TESTED_BY = {
     'tfplugin/checkpoints/training_guard.py':
         'tests/hooks/checkpoint_guard_hook_test.py',
-    'tfplugin/distribute/clipping/clipping_extended.py':
-        'tests/distribute/clipping/variable_clipping_strategy_test.py',
     'tfplugin/distribute/elastic/elastic_scope.py':
         'tests/optimizers/elastic_custom_getter_test.py',
     'tfplugin/optimizers/elastic_updates.py':
@@ -53,7 +51,7 @@ _TESTED_BY = {
 _EDITS_COLLECTIONS = {
     'tfplugin/distribute/elastic/values/first_values.py':
         "the chief's hook tells workers to begin, in an initialiser's place",
-    'tfplugin/distribute/updates/assigning_optimizers.py':
+    'tfplugin/distribute/updates/met_updates.py':
         'the store of get_variable, while an optimizer is applied to a copy',
     'tfplugin/distribute/shards/building/shard_models.py':
         'a shard must see what it made itself; all is put back afterwards',

@@ -21,7 +21,7 @@ from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import train_lib
 from tfplugin.bin.processes import local_cluster
-from tfplugin.bin.results import run_result
+from tfplugin.report.reading import scalars
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 _LIMIT = 120
@@ -50,7 +50,7 @@ def test_the_default_job_learns(elastic):
   assert result.last_step >= 400
   assert set(result.roles) == {'chief:0', 'worker:0'}
   # A late worker may make no step at all; all steps together are the run's.
-  assert sum(s.local_steps for s in result.roles.values() if s) >= 400
+  assert sum(s.num_steps for s in result.roles.values() if s) >= 400
   assert not result.lost
   assert result.figures['elastic distance'] >= 0.0
 
@@ -63,8 +63,7 @@ def test_the_default_job_leaves_its_files(elastic):
   assert figure.read_bytes().startswith(b'\x89PNG')
   logs = sorted(p.name for p in run_files.log_dir(options.model_dir).iterdir())
   assert logs == ['chief-0.log', 'evaluator-0.log', 'ps-0.log', 'worker-0.log']
-  curve = run_result.read_curve(run_files.eval_dir(options.model_dir),
-                                'accuracy')
+  curve = scalars.read_tree(options.model_dir)['eval']['accuracy']
   assert curve.values[-1] == result.accuracy
 
 

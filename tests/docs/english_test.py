@@ -101,7 +101,7 @@ def test_how_docstrings_begin_and_nested_functions_are_named(source, found):
 
 
 def test_modules_share_the_allowance_of_their_folder():
-  assert english.place('tfplugin/hooks/endings/closing.py') == (
+  assert english.place('tfplugin/hooks/endings/waits.py') == (
       'tfplugin/hooks')
   assert english.place('tfplugin/types.py') == 'tfplugin'
   assert english.place('docs/speed.md') == 'docs/speed.md'

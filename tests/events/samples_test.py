@@ -23,8 +23,7 @@ def test_samples_are_found_among_the_events(tmp_path):
       (1.0, 10, {'a': 3.0}), (2.0, 20, {})]
   assert lines[0].loss == 0.5 and math.isnan(lines[1].loss)
   assert [e.name for e in run.reading.events] == ['starting']
-  assert samples.figure({'worker:1': lines, 'chief:0': []}, 'a') == {
-      'worker:1': [(lines[0], 3.0)]}
+  assert run.points((), 'a') == {'worker:1': [(1.0, 3.0)]}
 
 
 def test_a_run_without_them_has_none():
@@ -45,4 +44,4 @@ def test_what_is_written_is_read():
 def test_a_line_without_steps_and_counts_is_read():
   found = samples.of_event(hand_written.event(
       1, 'chief:0', 'sampling', step=7, loss=0.25, figures={}))
-  assert found == (hand_written.START + 1, 7, 0.25, {}, 0, {})
+  assert found == (hand_written.START + 1, 7, 0.25, {}, 0, {}, None)

@@ -5,13 +5,13 @@
 import pytest
 
 from tfplugin.bin import techniques
-from tfplugin.checkpoints import old_checkpoints
+from tfplugin.checkpoints import checkpoint_migration
 from tfplugin.events import wrapper_names
 
 
 def test_programs_have_the_same_names():
   assert {*techniques.TECHNIQUES} == {*wrapper_names.WRAPPERS, 'none'}
-  assert {*old_checkpoints.WRAPPERS} == {*wrapper_names.WRAPPERS}
+  assert {*checkpoint_migration.WRAPPERS} == {*wrapper_names.WRAPPERS}
 
 
 @pytest.mark.parametrize('name', [*wrapper_names.WRAPPERS, 'none', '', None])

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.distribute.sessions import present_workers
+from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.hooks import keep_contact_hook
@@ -103,7 +103,7 @@ def test_the_chief_writes_who_joins_and_leaves_and_counts(
   numbers, board = [], task_records._board(spec, 0)
   with event_log.recording(str(tmp_path), 'chief:0'), tf.Graph().as_default(
       ) as graph, tf1.device('/job:ps/task:0'):
-    number = present_workers.read(0)
+    number = membership.read_present(0)
     hook.begin()
     with tf1.Session(server.target, graph, tf1.ConfigProto(
         device_filters=['/job:ps'])) as session:

@@ -73,4 +73,4 @@ def test_a_join_and_a_leave_are_marks_of_the_worker(tmp_path):
 def test_what_is_missing_is_said(tmp_path):
   hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))
   section = settings.measure(run_data.read(tmp_path))
-  assert len(section['missing']) == 2
+  assert len(section['missing']) == 1

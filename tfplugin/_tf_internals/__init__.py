@@ -9,9 +9,6 @@ package alone. `compat` uses private names, too, for Estimator alone.
 
 from __future__ import annotations
 
-from tfplugin._tf_internals.arithmetic import addends
-from tfplugin._tf_internals.arithmetic import alternatives
-from tfplugin._tf_internals.arithmetic import factors
 from tfplugin._tf_internals.branches import call_of
 from tfplugin._tf_internals.branches import conditions_of
 from tfplugin._tf_internals.branches import is_in_loop
@@ -19,24 +16,20 @@ from tfplugin._tf_internals.branches import is_switch
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
 from tfplugin._tf_internals.branches import sources_of
-from tfplugin._tf_internals.estimators.evaluators import evaluation_of_saves
-from tfplugin._tf_internals.estimators.evaluators import evaluator_asks
-from tfplugin._tf_internals.estimators.inputs import datasets_inside
-from tfplugin._tf_internals.estimators.inputs import inputs_through
-from tfplugin._tf_internals.estimators.inputs import untuned_inputs
-from tfplugin._tf_internals.estimators.sessions import first_of_ends
-from tfplugin._tf_internals.estimators.sessions import mend_early_stopping
-from tfplugin._tf_internals.estimators.sessions import saving_without_summaries
-from tfplugin._tf_internals.estimators.sessions import (
-    servers_and_sessions_through,
-)
-from tfplugin._tf_internals.estimators.sessions import servers_with
-from tfplugin._tf_internals.estimators.sessions import session_config_through
-from tfplugin._tf_internals.estimators.sessions import start_at_once
-from tfplugin._tf_internals.estimators.sessions import timers_by
-from tfplugin._tf_internals.estimators.sessions import user_init_fn
-from tfplugin._tf_internals.gradients import gradients_noted
-from tfplugin._tf_internals.gradients import gradients_through
+from tfplugin._tf_internals.estimators import datasets_inside
+from tfplugin._tf_internals.estimators import evaluation_of_saves
+from tfplugin._tf_internals.estimators import evaluator_asks
+from tfplugin._tf_internals.estimators import first_of_ends
+from tfplugin._tf_internals.estimators import inputs_through
+from tfplugin._tf_internals.estimators import mend_early_stopping
+from tfplugin._tf_internals.estimators import saving_without_summaries
+from tfplugin._tf_internals.estimators import servers_and_sessions_through
+from tfplugin._tf_internals.estimators import servers_with
+from tfplugin._tf_internals.estimators import session_config_through
+from tfplugin._tf_internals.estimators import start_at_once
+from tfplugin._tf_internals.estimators import timers_by
+from tfplugin._tf_internals.estimators import untuned_inputs
+from tfplugin._tf_internals.estimators import user_init_fn
 from tfplugin._tf_internals.graphs import add_control_inputs
 from tfplugin._tf_internals.graphs import branch_of
 from tfplugin._tf_internals.graphs import branch_or_loop
@@ -52,6 +45,7 @@ from tfplugin._tf_internals.graphs import move_beside
 from tfplugin._tf_internals.graphs import outside_branches
 from tfplugin._tf_internals.graphs import private_train_ops
 from tfplugin._tf_internals.graphs import private_variables
+from tfplugin._tf_internals.graphs import redirect
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
 from tfplugin._tf_internals.graphs import watch_new_ops
@@ -62,6 +56,9 @@ from tfplugin._tf_internals.keras import keras_3_module_of
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
 from tfplugin._tf_internals.keras import layer_names_by_replica
+from tfplugin._tf_internals.losses import addends
+from tfplugin._tf_internals.losses import alternatives
+from tfplugin._tf_internals.losses import factors
 from tfplugin._tf_internals.losses import last_reduction
 from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
@@ -94,6 +91,8 @@ from tfplugin._tf_internals.optimizers import applications_met
 from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
+from tfplugin._tf_internals.optimizers import gradients_noted
+from tfplugin._tf_internals.optimizers import gradients_through
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
@@ -117,13 +116,14 @@ from tfplugin._tf_internals.rows.row_ops import is_size
 from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart
 from tfplugin._tf_internals.rows.row_ops import reads_only
 from tfplugin._tf_internals.rows.row_ops import Rows
-from tfplugin._tf_internals.rows.sizes import sizes_as_ops
+from tfplugin._tf_internals.rows.row_ops import sizes_as_ops
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
 from tfplugin._tf_internals.saving import save_slice_info_of
 from tfplugin._tf_internals.saving import saveables_of_copies
 from tfplugin._tf_internals.saving import set_save_slice_info
 from tfplugin._tf_internals.saving import split_of
+from tfplugin._tf_internals.saving import subclass
 from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
 from tfplugin._tf_internals.strategies import converted_as_here

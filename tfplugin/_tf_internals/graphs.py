@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Callable
@@ -14,17 +15,11 @@ from typing import Union
 
 import tensorflow as tf
 
-# A `tf.cond` branch of control flow v2 is built in one.
-from tensorflow.python.framework import func_graph
-
 # `tf.compat.v1.colocate_with` warns and takes no distributed variable.
 from tensorflow.python.framework import ops
 
 # Whether ops are compiled; see `is_compiled`.
 from tensorflow.python.ops import control_flow_util
-
-# The graph of one branch of a `tf.cond` of control flow v2.
-from tensorflow.python.ops import control_flow_v2_func_graphs
 
 from tfplugin._tf_internals import branches
 from tfplugin._tf_internals import op_types
@@ -41,6 +36,15 @@ def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
   Public TensorFlow graphs are append-only.
   """
   op._update_input(index, tensor)
+
+
+def redirect(ops: Iterable[tf.Operation], old: tf.Tensor,
+             new: tf.Tensor) -> None:
+  """Makes each input of `ops` that is `old` read `new`, likewise."""
+  for op in ops:
+    for index, tensor in enumerate(op.inputs):
+      if tensor is old:
+        redirect_input(op, index, new)
 
 
 def move_beside(op: tf.Operation, other: tf.Operation) -> None:
@@ -115,13 +119,13 @@ def is_in_function() -> bool:
 
   `tf.inside_function()` counts a branch of control flow v2 as a function.
   """
-  return isinstance(_graph_outside_branches(), func_graph.FuncGraph)
+  return isinstance(_graph_outside_branches(), branches.FuncGraph)
 
 
 def _graph_outside_branches() -> tf.Graph:
   """Returns the current graph, or the one around branches of v2."""
   graph = tf1.get_default_graph()
-  while isinstance(graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
+  while isinstance(graph, branches.CondBranchFuncGraph):
     graph = graph.outer_graph
   return graph
 
@@ -130,7 +134,7 @@ def is_usable_here(tensor: tf.Tensor) -> bool:
   """Returns whether new ops can read `tensor` in the current branch."""
   graph = tf1.get_default_graph()
   while graph is not tensor.graph and isinstance(
-      graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
+      graph, branches.CondBranchFuncGraph):
     graph = graph.outer_graph
   return graph is tensor.graph and _context_of(tensor.op) in _with_outer(
       graph._get_control_flow_context())
@@ -211,7 +215,7 @@ def private_train_ops() -> Iterator[None]:
   itself, and this function does nothing.
   """
   graph = tf1.get_default_graph()
-  if isinstance(graph, func_graph.FuncGraph):
+  if isinstance(graph, branches.FuncGraph):
     key = tf1.GraphKeys.TRAIN_OP
     graph._collections = {
         **graph._collections, key: list(graph._collections.get(key, ()))}

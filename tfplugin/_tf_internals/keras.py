@@ -58,8 +58,8 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
     yield
 
 
-@contextlib.contextmanager
-def _means_noted(base: type, applies: Callable[[], bool]) -> Iterator[None]:
+def _means_noted(base: type, applies: Callable[[], bool],
+                 ) -> contextlib.AbstractContextManager:
   """Marks the results of Keras 3's losses as means, their default."""
   def noting(call):
     def call_and_note(loss, *args, **kwargs):
@@ -69,13 +69,11 @@ def _means_noted(base: type, applies: Callable[[], bool]) -> Iterator[None]:
       return result
     return call_and_note
 
-  with replacing.replaced_in_turn(base, __call__=noting):
-    yield
+  return replacing.replaced_in_turn(base, __call__=noting)
 
 
-@contextlib.contextmanager
 def _means_by_default(base: type, applies: Callable[[], bool],
-                      ) -> Iterator[None]:
+                      ) -> contextlib.AbstractContextManager:
   """Makes losses of Keras 2 means; a private method decides."""
   reduction = keras_2().losses.Reduction
 
@@ -87,13 +85,11 @@ def _means_by_default(base: type, applies: Callable[[], bool],
               else loss.reduction)
     return decide_with
 
-  with replacing.replaced_in_turn(base, _get_reduction=deciding):
-    yield
+  return replacing.replaced_in_turn(base, _get_reduction=deciding)
 
 
-@contextlib.contextmanager
 def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
-                     ) -> Iterator[None]:
+                     ) -> contextlib.AbstractContextManager:
   """Enters `note()` while batch normalisation computes its moments.
 
   A layer computes them in a private method, and no public API identifies the
@@ -101,8 +97,7 @@ def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
   """
   keras = keras_2()
   if keras is None:
-    yield
-    return
+    return contextlib.nullcontext()
   # The base of all batch normalisation in Keras and `tf.layers`.
   base = keras.layers.BatchNormalization.__base__
 
@@ -114,8 +109,7 @@ def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
         return calculate(layer, *args, **kwargs)
     return calculate_with
 
-  with replacing.replaced_in_turn(base, _calculate_mean_and_var=noting):
-    yield
+  return replacing.replaced_in_turn(base, _calculate_mean_and_var=noting)
 
 
 def keras_module_of(fn: Callable) -> Optional[str]:

@@ -1,6 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Losses that replicas minimise, and values that they report in summaries."""
+"""Losses that replicas minimise, their terms, and values that they report.
+
+TensorFlow publishes the type of an op, but not its meaning.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ from tensorflow.python.distribute import summary_op_util
 # Each reduced loss of `tf.compat.v1.losses` calls its `add_loss`.
 from tensorflow.python.ops.losses import util as losses_util
 
-from tfplugin._tf_internals import arithmetic
 from tfplugin._tf_internals import keras
+from tfplugin._tf_internals import op_types
 from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
@@ -42,6 +45,15 @@ _replaced = contextlib.ExitStack()
 _local = threading.local()
 # The reduction of a loss that Keras 3 has divided by the number of replicas.
 MEAN_OF_REPLICAS = 'mean_of_replicas'
+# Ops that return their first input, in another form.
+_PASS = frozenset("""
+    CheckNumerics Cast DeepCopy EnsureShape Enter Exit Identity NextIteration
+    PreventGradient Print RefIdentity RefSwitch Reshape Snapshot Squeeze
+    StopGradient Sum Switch""".split())
+_SIGNS = {'Neg': [-1.0], 'Sub': [1.0, -1.0]}
+_ADD = frozenset('Add AddV2 AddN Neg Pack Sub'.split())
+# Choices, with the index of the first alternative.
+_CHOICES = {'Merge': 0, 'RefMerge': 0, 'Select': 1, 'SelectV2': 1}
 
 
 @contextlib.contextmanager
@@ -150,7 +162,7 @@ def _keras_noted(call: Callable) -> Callable:
 def _note(loss: tf.Tensor) -> None:
   """Marks `loss` with the reduction; no public attribute has it."""
   # `mean_pairwise_squared_error` ends in a choice, and has no reduction.
-  if tf.is_symbolic_tensor(loss) and loss.op.type not in arithmetic.CHOICES:
+  if tf.is_symbolic_tensor(loss) and loss.op.type not in _CHOICES:
     setattr(loss, _REDUCTION, last_reduction())
 
 
@@ -165,15 +177,49 @@ def _scaled(scale_loss: Callable) -> staticmethod:
   return staticmethod(scaled_loss)
 
 
-@contextlib.contextmanager
-def summaries_of_all(applies: Callable[[], bool]) -> Iterator[None]:
+def summaries_of_all(applies: Callable[[], bool],
+                     ) -> contextlib.AbstractContextManager:
   """Makes `tf.compat.v1.summary` write summaries in all replicas.
 
   By default only the first replica makes them, and the others' values are lost.
   A private function decides. It is replaced for a while, for all threads; hence
   the lock, and `applies`, which returns whether the current thread takes part.
   """
-  with replacing.replaced_in_turn(
+  return replacing.replaced_in_turn(
       summary_op_util, skip_summary=lambda skip: (
-          lambda: not applies() and skip())):
-    yield
+          lambda: not applies() and skip()))
+
+
+def addends(tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
+  """Returns the terms of the sum `tensor` with their signs; [] if unknown."""
+  op, inputs = tensor.op, list(tensor.op.inputs)
+  if op.type in _PASS:
+    return [(inputs[0], 1.0)]
+  if op.type == 'IdentityN':
+    return [(inputs[tensor.value_index], 1.0)]
+  if op.type in _ADD:
+    return list(zip(inputs, _SIGNS.get(op.type, [1.0] * len(inputs))))
+  if op.type in ('Concat', 'ConcatV2'):
+    inputs = inputs[1:] if op.type == 'Concat' else inputs[:-1]
+    return [(part, 1.0) for part in inputs]
+  return []
+
+
+def factors(tensor: tf.Tensor) -> Optional[tuple[tf.Tensor, tf.Tensor, bool]]:
+  """Returns the operands of a product or quotient, and True for a quotient.
+
+  Returns None for other tensors.
+  """
+  divides = tensor.op.type in ('RealDiv', 'Div', 'DivNoNan')
+  if not divides and tensor.op.type not in ('Mul', 'MulNoNan'):
+    return None
+  return (*tensor.op.inputs, divides)
+
+
+def alternatives(tensor: tf.Tensor) -> list[tf.Tensor]:
+  """Returns the tensors of which `tensor` is one, also in function bodies."""
+  op = tensor.op
+  if op_types.calls_functions(op) and 'While' not in op.type:
+    return [graph.outputs[tensor.value_index]
+            for graph in op_types.functions_of(op)]
+  return list(op.inputs)[_CHOICES[op.type]:] if op.type in _CHOICES else []

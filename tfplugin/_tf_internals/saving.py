@@ -187,13 +187,13 @@ class _SliceableVariable:
     if issubclass(kind, (_MirroredSlice, _SlicedVariable)):
       return  # Of another shard, which takes the same part.
     self.__class__ = (
-        _subclass(_MirroredSlice, kind)
+        subclass(_MirroredSlice, kind)
         if issubclass(kind, values.MirroredVariable) else
-        _subclass(kind, _SlicedVariable))
+        subclass(kind, _SlicedVariable))
 
 
 @functools.cache
-def _subclass(*bases: type) -> type:
+def subclass(*bases: type) -> type:
   """Returns one class for the same bases, named like the variable's class."""
   (variable,) = [base for base in bases if issubclass(base, tf.Variable)]
   return type(variable.__name__, bases, {})
@@ -208,4 +208,4 @@ def make_sliceable(variable: tf.Variable) -> None:
   """
   if (distribute_utils.is_distributed_variable(variable) and
       not tf1.executing_eagerly_outside_functions()):
-    variable.__class__ = _subclass(_SliceableVariable, type(variable))
+    variable.__class__ = subclass(_SliceableVariable, type(variable))

@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import weakref
-from collections.abc import Iterator
-from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Callable
 from typing import Optional
 
@@ -88,6 +86,13 @@ SyncOnReadVariable = values.SyncOnReadVariable
 regroup = distribute_utils.regroup
 # The reverse: the part of a structure that belongs to one replica.
 select_replica = distribute_utils.select_replica
+# The values of all replicas, even if they are one object: `regroup` wraps only
+# different values.
+per_replica = values.PerReplica
+# Whether a value is a strategy's variable; its class is private.
+is_distributed_variable = distribute_utils.is_distributed_variable
+# Whether a value is equal in all replicas; its class is private.
+is_mirrored = distribute_utils.is_mirrored
 
 
 def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
@@ -238,24 +243,6 @@ def converted_as_here(fn: Callable) -> Callable:
   return call
 
 
-def is_distributed_variable(value: object) -> bool:
-  """Returns whether `value` is a strategy's variable; its class is private."""
-  return distribute_utils.is_distributed_variable(value)
-
-
-def is_mirrored(value: object) -> bool:
-  """Returns whether `value` is equal in all replicas; its class is private."""
-  return distribute_utils.is_mirrored(value)
-
-
-def per_replica(parts: Sequence[object]) -> tf.distribute.DistributedValues:
-  """Wraps the values of all replicas, even if they are one object.
-
-  `regroup` wraps only different values; the class is private.
-  """
-  return values.PerReplica(parts)
-
-
 def index_of_copy(variable: tf.Variable) -> int:
   """Returns the index of the copy that the current replica writes to."""
   copy_here = variable._get_on_device_or_primary()
@@ -293,8 +280,7 @@ def take_numbered_tasks() -> None:
   multi_worker_util.task_count = last_of_task
 
 
-@contextlib.contextmanager
-def seeds_by_replica() -> Iterator[None]:
+def seeds_by_replica() -> AbstractContextManager:
   """Makes random ops with a seed draw other numbers in each replica.
 
   By default an op draws what its seed says, the same in all replicas. Every
@@ -310,8 +296,7 @@ def seeds_by_replica() -> Iterator[None]:
       return first, second
     return get_own_seed
 
-  with replacing.replaced_in_turn(random_seed, get_seed=by_replica):
-    yield
+  return replacing.replaced_in_turn(random_seed, get_seed=by_replica)
 
 
 def number_of_tpu_shards() -> Optional[int]:

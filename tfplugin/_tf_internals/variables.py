@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from collections.abc import Sequence
 from typing import Callable
@@ -26,6 +25,7 @@ from tensorflow.python.ops.resource_variable_ops import (
   ResourceVariable as ResourceVariable,
 )
 
+from tfplugin._tf_internals import saving
 from tfplugin._tf_internals import strategies
 
 tf1 = tf.compat.v1
@@ -212,15 +212,9 @@ class OneCopy:
     return self._primary
 
 
-@functools.cache
-def _of_one_copy(kind: type) -> type:
-  """Returns `kind`, a class of TensorFlow's choice, behind `OneCopy`."""
-  return type(kind.__name__, (OneCopy, kind), {})
-
-
 def use_one_copy(variable: tf.Variable) -> None:
   """Makes all replicas use the only copy of a `OneCopyExtended`'s variable.
 
   TensorFlow's class looks for one copy for each, in a private method.
   """
-  variable.__class__ = _of_one_copy(type(variable))
+  variable.__class__ = saving.subclass(OneCopy, type(variable))

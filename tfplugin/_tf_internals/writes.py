@@ -13,9 +13,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-# The graphs of functions and branches, with their captures.
-from tensorflow.python.framework import func_graph
-
+from tfplugin._tf_internals import branches
 from tfplugin._tf_internals import op_types
 
 _METHODS = {
@@ -119,7 +117,7 @@ def brings_value(op: tf.Operation) -> bool:
   if op_types.makes_variable(op) or op.type == 'Const':
     return False
   if op.type == 'Placeholder':
-    return not isinstance(op.graph, func_graph.FuncGraph)
+    return not isinstance(op.graph, branches.FuncGraph)
   return bool(op.outputs) and (
       not op.inputs or op.type in (*_PYTHON, 'PlaceholderWithDefault') or
       _is_random(op))
@@ -129,7 +127,7 @@ def _entry(variable: tf.Variable, graph: tf.Graph) -> Optional[tf.Tensor]:
   """Returns the tensor that stands for `variable` in `graph`, or None."""
   handle = (variable.handle if hasattr(variable, 'handle')
             else variable.op.outputs[0])
-  if not isinstance(graph, func_graph.FuncGraph):
+  if not isinstance(graph, branches.FuncGraph):
     return handle if tf.is_symbolic_tensor(handle) else None
   outside = _entry(variable, graph.outer_graph)
   return next((inside for captured, inside in graph.captures

@@ -36,14 +36,13 @@ def check_model_dir(model_dir: Union[str, os.PathLike],
   checkpoint = checkpoint_files.newest_fit(str(path))
   if checkpoint is None:
     return None
-  reader = tf.train.load_checkpoint(checkpoint)
-  _check_variables(checkpoint, reader.get_variable_to_shape_map(), expected)
-  return int(reader.get_tensor('global_step'))
+  _check_variables(checkpoint, expected, 'be one of this model')
+  return global_step(checkpoint)
 
 
-def global_step(model_dir: Union[str, os.PathLike]) -> int:
-  """Returns the global step of the newest checkpoint, which must exist."""
-  reader = tf.train.load_checkpoint(str(model_dir))
+def global_step(path: Union[str, os.PathLike]) -> int:
+  """Returns the global step of a checkpoint, or of a directory's newest one."""
+  reader = tf.train.load_checkpoint(str(path))
   return int(reader.get_tensor('global_step'))
 
 
@@ -56,15 +55,10 @@ def check_training_state(model_dir: Union[str, os.PathLike],
   variables that training restores, by name. `now` and `before` name the two
   runs in the message; `before` is empty if it is not known.
   """
-  checkpoint = checkpoint_files.newest_fit(str(model_dir))
-  reader = tf.train.load_checkpoint(checkpoint)
-  problems = _problems(reader.get_variable_to_shape_map(), expected)
-  if problems:
-    made_by = f' of {before}' if before else ''
-    raise ValueError(
-        f'The checkpoint in `model_dir` must have the training state of {now}. '
-        f'Received: {checkpoint}{made_by}, where {"; ".join(problems[:4])}. '
-        f'{_REMEDY} Or train with the earlier settings.')
+  _check_variables(
+      checkpoint_files.newest_fit(str(model_dir)), expected,
+      f'have the training state of {now}', f' of {before}' if before else '',
+      ' Or train with the earlier settings.')
 
 
 def variable_shapes(model_fn, features, labels, mode: str,
@@ -80,20 +74,16 @@ def variable_shapes(model_fn, features, labels, mode: str,
     return {v.op.name: v.shape.as_list() for v in tf1.global_variables()}
 
 
-def _check_variables(checkpoint: str, found: Mapping[str, list[int]],
-                     expected: Mapping[str, list[int]]) -> None:
-  problems = _problems(found, expected)
-  if problems:
-    raise ValueError(
-        'The checkpoint in `model_dir` must be one of this model. Received: '
-        f'{checkpoint}, where {"; ".join(problems[:4])}. {_REMEDY}')
-
-
-def _problems(found: Mapping[str, list[int]],
-              expected: Mapping[str, list[int]]) -> list[str]:
-  """Returns the differences of `found` from `expected`, one clause each."""
-  missing = [f'`{name}` is missing' for name in expected if name not in found]
-  return missing + [
+def _check_variables(checkpoint: str, expected: Mapping[str, list[int]],
+                     rule: str, made_by: str = '', remedy: str = '') -> None:
+  """Raises `ValueError` unless a checkpoint has variables of these shapes."""
+  found = tf.train.load_checkpoint(checkpoint).get_variable_to_shape_map()
+  problems = [f'`{name}` is missing' for name in expected if name not in found]
+  problems += [
       f'`{name}` has the shape {found[name]} where {shape} is expected'
       for name, shape in expected.items()
       if name in found and found[name] != shape]
+  if problems:
+    raise ValueError(
+        f'The checkpoint in `model_dir` must {rule}. Received: {checkpoint}'
+        f'{made_by}, where {"; ".join(problems[:4])}. {_REMEDY}{remedy}')

@@ -88,6 +88,28 @@ def define_wrapper(name: str, default: Optional[str], choices: Sequence[str],
   return flags.DEFINE(_WrapperParser(choices), name, default, text)
 
 
+def define_failures(*others: flags.FlagHolder) -> Group:
+  """Defines the flags about failures that all launchers have, before others."""
+  return Group('Failures and time limits', (
+      flags.DEFINE_string(
+          'restart', 'on_failure', 'When an ended task is restarted: never, '
+          'on_failure or always; or by job, e.g. '
+          'worker=always,ps=on_failure.'),
+      flags.DEFINE_integer('max_restarts', 3, 'How many times each task may '
+                           'be restarted.'),
+      flags.DEFINE_bool('spare', False, 'Keeps one more process, which has '
+                        'imported TensorFlow, for the next task that '
+                        'restarts.'),
+      flags.DEFINE_float('stall_limit', 0.0, 'Seconds without a step of any '
+                         'task after which the run counts as stalled; 0: '
+                         'never.'),
+      flags.DEFINE_float('grace_secs', 30.0, 'Seconds that tasks have for a '
+                         'last checkpoint after Ctrl-C or SIGTERM.'),
+      flags.DEFINE_string('inject', '', 'Faults to cause, e.g. "kill '
+                          'worker:0 at step 120; nan chief:0 at step 9".'),
+      *others))
+
+
 class CommandLine:
   """The flags of a program."""
 
@@ -101,7 +123,8 @@ class CommandLine:
 
     Raises `app.UsageError` for a given flag that has no effect.
     """
-    values = {flag.name: flag.value for flag in self._flags()}
+    values = {flag.name: flag.value
+              for group in self._groups for flag in group.flags}
     for need in self._needs:
       given = [name for name in need.flags if flags.FLAGS[name].present]
       if given and not need.is_met(values):
@@ -148,10 +171,6 @@ class CommandLine:
       titles = '; '.join(g.title for g in self._groups if not g.is_common)
       yield '\n' + _filled(f'More with --helpfull: {titles}.')
 
-  def _flags(self) -> Iterator[flags.FlagHolder]:
-    for group in self._groups:
-      yield from group.flags
-
 
 class _ShowFlag(flags.BooleanFlag):
   """A flag that prints lines and ends the program."""
@@ -165,7 +184,7 @@ class _ShowFlag(flags.BooleanFlag):
   def parse(self, argument):
     if self._parse(argument):
       for line in self._lines():
-        print(line, file=sys.stdout)
+        print(line)
       sys.exit(0)
 
 

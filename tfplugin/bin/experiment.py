@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
+from typing import Optional
 
 import tensorflow as tf
 
@@ -61,11 +62,11 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
       params=make_params(options, data))
   task = cluster_task.from_config(config)
   train_spec = tf.estimator.TrainSpec(
-      _train_input_fn(data.train, _rows_per_call(options),
-                      seed=_SEED + (task.training_index if task.trains else 0)),
+      _input_fn(data.train, _rows_per_call(options),
+                seed=_SEED + (task.training_index if task.trains else 0)),
       max_steps=options.steps)
   eval_spec = tf.estimator.EvalSpec(
-      _eval_input_fn(data.test),
+      _input_fn(data.test, _EVAL_BATCH),
       steps=None,
       start_delay_secs=0,
       throttle_secs=_EVAL_THROTTLE_SECS)
@@ -133,27 +134,22 @@ def _status_adder(options: options_lib.TrainOptions,
     for name, figure in {**report.figures, **report.counts}.items():
       if not callable(figure):
         tf1.summary.scalar(name.replace(' ', '_'), figure)
-    hook = status.StatusHook(log, spec.loss, report.figures, report.counts)
+    hook = status.make_hook(log, spec.loss, report.figures, report.counts)
     return spec._replace(training_hooks=(*spec.training_hooks, hook))
 
   return add_status
 
 
-def _train_input_fn(examples: datasets.Examples, batch_size: int, seed: int):
+def _input_fn(examples: datasets.Examples, batch_size: int,
+              seed: Optional[int] = None) -> Callable:
+  """Returns the input_fn of training, or without a `seed` of evaluation."""
 
   def input_fn():
     rows = tf.data.Dataset.from_tensor_slices(tuple(examples))
+    if seed is None:
+      return rows.batch(batch_size)
     rows = rows.shuffle(len(examples.labels), seed=seed).repeat()
     # Whole batches, so that each divides by the number of shards.
     return rows.batch(batch_size, drop_remainder=True).prefetch(2)
-
-  return input_fn
-
-
-def _eval_input_fn(examples: datasets.Examples):
-
-  def input_fn():
-    rows = tf.data.Dataset.from_tensor_slices(tuple(examples))
-    return rows.batch(_EVAL_BATCH)
 
   return input_fn

@@ -12,8 +12,8 @@ Without --hosts, --slurm and --manifest, all tasks run on this machine.
 
 from __future__ import annotations
 
+import functools
 import os
-import sys
 import time
 
 from absl import flags
@@ -88,35 +88,19 @@ _COMMANDS = command_line.CommandLine((
                             'which the tasks can be reached. Default: '
                             f'{ports.LOOPBACK}.'),
     )),
-    command_line.Group('Failures and time limits', (
-        flags.DEFINE_string(
-            'restart', 'on_failure', 'When an ended task is restarted: never, '
-            'on_failure or always; or by job, e.g. '
-            'worker=always,ps=on_failure.'),
-        flags.DEFINE_integer('max_restarts', 3, 'How many times each task may '
-                             'be restarted.'),
+    command_line.define_failures(
         flags.DEFINE_float('restart_delay_secs', 1.0, 'Seconds before the '
                            'second restart of a task; the first comes at once. '
                            'Doubled for each further one.'),
-        flags.DEFINE_bool('spare', False, 'Keeps one more process, which has '
-                          'imported TensorFlow, for the next task that '
-                          'restarts.'),
         flags.DEFINE_bool('keep_going', True, 'Whether the run continues '
                           'without a worker that is lost for good, as '
                           'asynchronous training can.'),
-        flags.DEFINE_float('stall_limit', 0.0, 'Seconds without a step of any '
-                           'task after which the run counts as stalled; 0: '
-                           'never.'),
         flags.DEFINE_float('evaluator_limit_secs', 120.0, 'Seconds that the '
                            'evaluator may take after the other tasks have '
                            'ended.'),
         flags.DEFINE_float('ps_limit_secs', 2.0, 'Seconds that a parameter '
                            'server may take to end after all other tasks.'),
-        flags.DEFINE_float('grace_secs', 30.0, 'Seconds that tasks have for a '
-                           'last checkpoint after Ctrl-C or SIGTERM.'),
-        flags.DEFINE_string('inject', '', 'Faults to cause, e.g. "kill '
-                            'worker:0 at step 120; nan chief:0 at step 9".'),
-    )),
+    ),
     command_line.Group('Tasks that differ', (
         flags.DEFINE_multi_string('command', [], 'The program of some tasks, '
                                   "e.g. --command=ps='python ps.py'; for a "
@@ -147,6 +131,10 @@ _COMMANDS = command_line.CommandLine((
     )),
 ), (
     command_line.Need(('live',), '--model_dir', lambda v: v['model_dir']),
+    command_line.Need(('stall_limit', 'steps'), '--model_dir',
+                      lambda v: v['model_dir'] or v['manifest']),
+    command_line.Need(launch_options.OF_MANIFESTS, '--manifest=kubernetes',
+                      lambda v: v['manifest']),
     command_line.Need(('max_restarts', 'restart_delay_secs', 'spare'),
                       '--restart=on_failure or always',
                       lambda v: v['restart'] != 'never'),
@@ -174,16 +162,13 @@ def main(argv: list[str]) -> None:
            time.strftime('launch-%Y%m%d-%H%M%S'))
     values['logs_dir'] = f'runs/{run}/logs'
   is_live = values.pop('live')
-
-  def say(line):
-    print(line, file=sys.stdout, flush=True)
-
+  say = functools.partial(print, flush=True)
   try:
     with command_line.errors_of_usage():
       options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)
       launch_lib.launch(
           options, say, live_display.find_terminal(
-              not launch_lib.is_colored(options)) if is_live else None)
+              not output.should_color(options.color)) if is_live else None)
   except joined_run.RunFinishedError as e:
     say(str(e))
 

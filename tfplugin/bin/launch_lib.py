@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import sys
+import json
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import task_settings
-from tfplugin.bin.launches import yaml_text
 from tfplugin.bin.processes import output
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision
@@ -108,21 +106,20 @@ def _report_left(layout: layouts.Layout, error: Optional[type],
         *(task.name for task in layout.own), time_limit_secs=_LEAVE_SECS)
 
 
-def is_colored(options: launch_options.LaunchOptions) -> bool:
-  """Returns whether the output has colours."""
-  is_terminal = sys.stdout.isatty() and os.environ.get('TERM') != 'dumb'
-  return output.should_color(options.color, is_terminal,
-                             os.environ.get('NO_COLOR'))
-
-
 def _manifest(options: launch_options.LaunchOptions,
               starts: Sequence[task_settings.Start]) -> list[str]:
-  """Returns the lines of the requested manifest."""
+  """Returns the lines of the requested manifest, in JSON.
+
+  The readers of YAML take it: YAML contains JSON.
+  """
   make = {manifests.KUBERNETES: manifests.kubernetes,
           manifests.TF_JOB: manifests.tf_job,
           manifests.COMPOSE: compose.compose}[options.manifest]
-  documents = map(yaml_text.to_yaml, make(starts, options.pods()))
-  return '---\n'.join(documents).splitlines()
+  document, *others = make(starts, options.pods())
+  if others:
+    document = {'apiVersion': 'v1', 'kind': 'List',
+                'items': [document, *others]}
+  return json.dumps(document, indent=2, ensure_ascii=False).splitlines()
 
 
 def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
@@ -130,7 +127,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
          display: live_display.Display) -> None:
   lines: list[str] = []
   shown = output.TaskOutput(lines.append, options.show, options.grep,
-                            is_colored(options), options.hide)
+                            output.should_color(options.color), options.hide)
   for start in starts:
     role = run.start(
         start.task, start.command,

@@ -12,21 +12,18 @@ slots, steps and the types of all values do not change.
 
 from __future__ import annotations
 
-import sys
-
 from absl import app
 from absl import flags
 
 from tfplugin.bin import command_line
 from tfplugin.checkpoints import checkpoint_migration
-from tfplugin.checkpoints import old_checkpoints
 
 _COMMANDS = command_line.CommandLine((
     command_line.Group('What is written', (
         flags.DEFINE_enum('to', 'tfplugin', checkpoint_migration.DESTINATIONS,
                           'Whose variable names the new checkpoint gets.'),
         command_line.define_wrapper(
-            'wrapper', None, old_checkpoints.WRAPPERS,
+            'wrapper', None, checkpoint_migration.WRAPPERS,
             'For --to=contrib: the wrapper that will restore it.'),
         flags.DEFINE_string('trained', None, 'For --to=contrib '
                             '--wrapper=elastic_average: a regular expression '
@@ -47,10 +44,10 @@ def main(argv: list[str]) -> None:
   changes = checkpoint_migration.migrate(
       *argv[1:], **_COMMANDS.values())
   for change in changes:
-    print(describe(change), file=sys.stdout)
+    print(describe(change))
 
 
-def describe(change: old_checkpoints.Change) -> str:
+def describe(change: checkpoint_migration.Change) -> str:
   """Returns a line about the change of a variable."""
   if change.old == change.new:
     return f'kept      {change.old}'

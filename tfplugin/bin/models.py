@@ -80,8 +80,6 @@ class Model(NamedTuple):
     clip_rules: For variable clipping: the weights that lead into one unit, or
       the vector of one word.
     optimizer: One of `OPTIMIZERS`.
-    batch_size: Rows per step of each worker.
-    steps: The global step to train to.
   """
 
   model_fn: Callable

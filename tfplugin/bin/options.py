@@ -68,7 +68,9 @@ class TrainOptions:
     A setting out of its range raises `ValueError`, as do two that exclude each
     other.
     """
-    _check_choice('model_dir', self.model_dir, None)
+    if not self.model_dir or not isinstance(self.model_dir, str):
+      raise ValueError('`model_dir` must be a path. Received: '
+                       f'{self.model_dir!r}')
     for name in ('wrapper', 'strategy'):
       self._set(name, wrapper_names.current(getattr(self, name)))
     self._default(
@@ -223,10 +225,7 @@ def load(path: Union[str, os.PathLike]) -> TrainOptions:
 
 
 def _check_choice(name: str, value: object, choices) -> None:
-  if choices is None:
-    if not value or not isinstance(value, str):
-      raise ValueError(f'`{name}` must be a path. Received: {value!r}')
-  elif value not in choices:
+  if value not in choices:
     raise ValueError(f'`{name}` must be one of {", ".join(choices)}. '
                      f'Received: {value!r}')
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 import os
 import statistics
-import sys
 from collections.abc import Iterator
 from typing import Optional
 from typing import Union
@@ -101,7 +100,7 @@ def main(argv: list[str]) -> None:
       host_secs=values['host_ms'] / 1e3,
       call_secs=values['call_ms'] / 1e3)
   for line in lines(cluster, periods):
-    print(line, file=sys.stdout)
+    print(line)
 
 
 def _with_run(run_dir: str, values: dict) -> dict:
@@ -112,7 +111,7 @@ def _with_run(run_dir: str, values: dict) -> dict:
   missing = {name: value for name, value in of_run.items()
              if values[name] is None}
   shown = ' '.join(f'--{name}={value:.4g}' for name, value in missing.items())
-  print(f'From {run_dir}: {shown}', file=sys.stdout)
+  print(f'From {run_dir}: {shown}')
   return {**values, **missing}
 
 

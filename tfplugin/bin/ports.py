@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import socket
 
@@ -55,13 +56,9 @@ def pick_free(count: int) -> list[int]:
 
   If fewer are free, a `RuntimeError` is raised.
   """
-  ports = []
   # Not the generator that programs may seed, alike in several processes.
-  for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
-    if len(ports) == count:
-      break
-    if is_free(port):
-      ports.append(port)
+  shuffled = random.SystemRandom().sample(_PORTS, len(_PORTS))
+  ports = list(itertools.islice(filter(is_free, shuffled), count))
   if len(ports) < count:
     raise RuntimeError(f'{count} free ports are needed between {_PORTS.start} '
                        f'and {_PORTS.stop}. Received: {len(ports)}. Stop the '

@@ -12,8 +12,6 @@ each panel. The page explains how to read them.
 
 from __future__ import annotations
 
-import sys
-
 from absl import app
 from absl import flags
 
@@ -46,7 +44,7 @@ def main(argv: list[str]) -> None:
   else:
     files = writing.write_numbers(argv[1], values['output_dir'])
   for path in files.values():
-    print(path, file=sys.stdout)
+    print(path)
 
 
 def run() -> None:

@@ -24,16 +24,6 @@ def log_dir(model_dir: PathLike) -> pathlib.Path:
   return pathlib.Path(model_dir) / 'logs'
 
 
-def eval_dir(model_dir: PathLike) -> pathlib.Path:
-  """Returns the directory to which evaluation writes its event files."""
-  return pathlib.Path(model_dir) / 'eval'
-
-
-def figure_path(model_dir: PathLike) -> pathlib.Path:
-  """Returns the file of the curves."""
-  return pathlib.Path(model_dir) / 'curves.png'
-
-
 def make_dir(argument: str, path: PathLike) -> None:
   """Makes a directory unless it exists; raises `ValueError` without access.
 

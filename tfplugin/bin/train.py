@@ -123,25 +123,12 @@ _COMMANDS = command_line.CommandLine((
              'be.'),
         _float('max_norm', 2.0, 'clip: the largest row norm.'),
     ), is_common=True),
-    command_line.Group('Failures and time limits', (
-        flags.DEFINE_string(
-            'restart', 'on_failure', 'When an ended task is restarted: never, '
-            'on_failure or always; or by job, e.g. '
-            'worker=always,ps=on_failure.'),
-        _int('max_restarts', 3, 'How many times each task may be restarted.'),
-        _bool('spare', False, 'Keeps one more process, which has imported '
-              'TensorFlow, for the next task that restarts.'),
-        _float('stall_limit', 0.0, 'Seconds without a step of any task after '
-               'which the run counts as stalled; 0: never.'),
-        _float('grace_secs', 30.0, 'Seconds that tasks have for a last '
-               'checkpoint after Ctrl-C or SIGTERM.'),
+    command_line.define_failures(
         _float('start_limit_secs', 300.0, 'Seconds that a worker waits for the '
                'chief.'),
         _float('finish_limit_secs', 120.0, 'Seconds that the chief waits for '
                'workers at the end.'),
-        flags.DEFINE_string('inject', '', 'Faults to cause, e.g. "kill '
-                            'worker:0 at step 120; nan chief:0 at step 9".'),
-    )),
+    ),
     command_line.Group('The terminal', (
         _bool('live', True, 'Whether a terminal shows a progress bar and a '
               'live line for each task.'),

@@ -37,7 +37,7 @@ from tfplugin.faults import language
 # Enough for a ps to see the end of the work and to leave.
 _PS_LIMIT_SECS = 15.0
 # The extra `train`. Modules import these packages only when they use them.
-_PACKAGES = ('matplotlib', 'rich')
+_PACKAGES = ('matplotlib', 'rich', 'tensorboard')
 
 
 def train(options: options_lib.TrainOptions,

@@ -9,7 +9,6 @@ With --use_tpu it trains on a TPU, which was never tried.
 
 from __future__ import annotations
 
-import sys
 import time
 
 import tensorflow as tf
@@ -59,11 +58,8 @@ def main(argv: list[str]) -> None:
     options = train_tpu_lib.TpuOptions(**values)
   metrics = train_tpu_lib.train(options)
   accuracy, step = metrics['accuracy'], metrics['global_step']
-  for line in (f'accuracy on the held-out rows: {accuracy:.4f} after {step} '
-               'steps',
-               'checkpoint and TensorBoard summaries: '
-               f'{values["model_dir"]}'):
-    print(line, file=sys.stdout)
+  print(f'accuracy on the held-out rows: {accuracy:.4f} after {step} steps')
+  print(f'checkpoint and TensorBoard summaries: {values["model_dir"]}')
 
 
 def run() -> None:

@@ -13,19 +13,19 @@ by Ctrl-C.
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
-import sys
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Optional
 
 from absl import app
 from absl import flags
 
 from tfplugin.bin import command_line
+from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
@@ -46,23 +46,14 @@ _COMMANDS = command_line.CommandLine((
 ))
 
 
-class Watch:
-  """Reader of a run's events, wherever its processes are."""
+class Watch(task_states.TaskStates):
+  """The states of a run's tasks, wherever its processes are."""
 
   def __init__(self, run_dir: str):
     """Finds the tasks in `run_dir`; a run that starts has none yet."""
+    super().__init__(run_dir, from_start=True)
     self._run_dir = run_dir
-    self._followed = task_states.TaskStates(run_dir, from_start=True)
     self.update()
-
-  def update(self) -> None:
-    """Reads new events, and finds new tasks."""
-    self._followed.update()
-
-  @property
-  def states(self) -> dict[str, task_states.State]:
-    """The state of each task."""
-    return self._followed.states
 
   @property
   def steps(self) -> Optional[int]:
@@ -117,7 +108,8 @@ def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
   """
   while True:
     watch.update()
-    for line in plain(rows(watch.states, clock.now())):
+    for line in run_summary.aligned(
+        [HEADINGS, *rows(watch.states, clock.now())]):
       say(line)
     if once or is_over(watch.states):
       return
@@ -134,13 +126,6 @@ def follow_live(watch: Watch, terminal) -> None:
       if is_last:
         return
       time.sleep(_LIVE_EVERY_SECS)
-
-
-def plain(lines: Sequence[Sequence[str]]) -> list[str]:
-  """Returns the table as lines of text."""
-  widths = [max(map(len, column)) for column in zip(HEADINGS, *lines)]
-  return ['  '.join(cell.ljust(width) for cell, width in zip(line, widths))
-          .rstrip() for line in (HEADINGS, *lines)]
 
 
 def _rate(state: task_states.State) -> str:
@@ -165,8 +150,7 @@ def main(argv: list[str]) -> None:
 
 def _show(run_dir: str, once: bool, live: bool) -> None:
   """Shows the run in lines, or on a terminal with a bar and a table."""
-  def say(line):
-    print(line, file=sys.stdout, flush=True)
+  say = functools.partial(print, flush=True)
   watch = Watch(run_dir)
   wait_for_events(run_dir, watch, say, once)
   terminal = live_display.find_terminal()

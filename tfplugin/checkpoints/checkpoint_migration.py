@@ -3,32 +3,71 @@
 """Conversion of checkpoints between the names of tf.contrib and of tfplugin.
 
 Values and types stay. A variable that was saved in parts is written whole, and
-a program with parts can restore it.
+a program with parts can restore it. The names of the variables:
+
+  tf.contrib                            tfplugin
+  cond/beta1_power                      beta1_power        drop stale
+  VariableClipping/beta1_power          beta1_power        clipping
+  global_center_variable/w              w                  elastic average
+  local_center_variable/w, local_step   (in no checkpoint) elastic average
+  tower_1/dense_1/kernel                (in no checkpoint) towers
+
+All other names, such as slots and steps, are the same in both.
 """
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import posixpath
 import re
+from collections.abc import Callable
+from collections.abc import Collection
 from typing import Optional
 
 import numpy as np
 import tensorflow as tf
 
 from tfplugin.checkpoints import checkpoint_files
-from tfplugin.checkpoints import old_checkpoints
 from tfplugin.events import wrapper_names
 
 tf1 = tf.compat.v1
 
 DESTINATIONS = ('tfplugin', 'contrib')
+WRAPPERS = tuple(sorted(wrapper_names.WRAPPERS))
+COUNTER = 'stale_counter'
+
+_CENTER = 'global_center_variable/'
+_OBJECTS = ('_CHECKPOINTABLE_OBJECT_GRAPH', '_TRACKABLE_OBJECT_GRAPH')
+# Adam has two scalars per optimizer; the originals made them in their scope.
+_POWER = re.compile(
+    r'(?P<scopes>(?:(?:cond|VariableClipping)(?:_\d+)?/)+)'
+    r'(?P<power>beta[12]_power)(?:_\d+)?')
+_BARE_POWER = re.compile(r'(?P<power>beta[12]_power)(?:_(?P<number>\d+))?')
+_SCOPE = {'drop_stale': 'cond', 'clip': 'VariableClipping'}
+_OF_A_WORKER = re.compile(r'local_center_variable/.+|local_step(_\d+)?')
+_OF_A_TOWER = re.compile(r'tower_[1-9]\d*/.+')
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+  """The change of a variable's name.
+
+  Attributes:
+    old: The old name; None if the variable is added, with the value 0.
+    new: The new name; None if the variable is left out.
+    reason: A clause; empty if the name stays.
+  """
+  old: Optional[str]
+  new: Optional[str]
+  reason: str = ''
 
 
 def migrate(old: str,
             new: str,
             to: str = 'tfplugin',
             wrapper: Optional[str] = None,
-            trained: Optional[str] = None) -> list[old_checkpoints.Change]:
+            trained: Optional[str] = None) -> list[Change]:
   """Writes a checkpoint `new` from `old`; returns the change of each variable.
 
   A program that keeps an `ElasticAverageOptimizer` and a Saver of all its
@@ -39,7 +78,7 @@ def migrate(old: str,
   `old` is a checkpoint without `.index`, or a directory, whose newest fit
   checkpoint is read. `new` is then a checkpoint or a directory likewise. `to`
   is one of `DESTINATIONS`. Only for 'contrib', `wrapper` is one of
-  `old_checkpoints.WRAPPERS`. Only for its 'elastic_average', `trained` is a
+  `WRAPPERS`. Only for its 'elastic_average', `trained` is a
   regular expression that matches a part of the name of each trained variable,
   and of no other.
 
@@ -65,9 +104,9 @@ def migrate(old: str,
   reader = tf1.train.load_checkpoint(source)
   names = reader.get_variable_to_shape_map()
   if to == 'tfplugin':
-    changes = old_checkpoints.to_tfplugin(names)
+    changes = to_tfplugin(names)
   else:
-    changes = old_checkpoints.to_contrib(
+    changes = to_contrib(
         names, wrapper, lambda name: bool(re.search(trained, name)))
   _write(target, {
       change.new: (reader.get_tensor(change.old) if change.old
@@ -88,10 +127,10 @@ def _check(to: str, wrapper: Optional[str], trained: Optional[str]) -> None:
           'follow from the old ones. Received: '
           f'wrapper={wrapper!r}, trained={trained!r}')
     return
-  if wrapper not in old_checkpoints.WRAPPERS:
+  if wrapper not in WRAPPERS:
     raise ValueError(
         '`wrapper` must be given for contrib, as the names do not show it: one '
-        f'of {", ".join(old_checkpoints.WRAPPERS)}. Received: {wrapper!r}')
+        f'of {", ".join(WRAPPERS)}. Received: {wrapper!r}')
   if (wrapper == 'elastic_average') != (trained is not None):
     raise ValueError(
         '`trained` must be given for elastic_average, and for nothing else: a '
@@ -126,3 +165,117 @@ def _write(path: str, values: dict[str, np.ndarray]) -> None:
         prefix=path, tensor_names=list(values),
         shape_and_slices=[''] * len(values), tensors=tensors)
     session.run(save, dict(zip(tensors, values.values())))
+
+
+def to_tfplugin(names: Collection[str]) -> list[Change]:
+  """Returns the change of each variable of a tf.contrib checkpoint.
+
+  Changes are sorted by the old name. Raises ValueError if two variables would
+  get one name, or the meaning of a name is ambiguous.
+  """
+  _check_kind(names)
+  powers = _bare_powers(names)
+  changes = []
+  for name in sorted(names):
+    if name in powers:
+      changes.append(Change(name, powers[name], 'as without the wrapper'))
+    elif name.startswith(_CENTER):
+      changes.append(Change(name, name[len(_CENTER):],
+                            'the centre has the name of the variable'))
+    elif _CENTER + name in names:
+      changes.append(Change(name, None, "a worker's copy begins at the centre"))
+    elif _OF_A_WORKER.fullmatch(name):
+      changes.append(Change(name, None, 'each worker begins its own'))
+    elif _OF_A_TOWER.fullmatch(name):
+      changes.append(Change(name, None, 'towers share the variables of the '
+                            'first one'))
+    else:
+      changes.append(Change(name, name))
+  return _without_collision(changes)
+
+
+def to_contrib(names: Collection[str], wrapper: str,
+               is_trained: Callable[[str], bool]) -> list[Change]:
+  """Returns the changes after which a tf.contrib program can restore.
+
+  `is_trained` takes a name, and returns whether the variable is trained and so
+  has a centre; it is called for elastic averaging only. Changes are sorted by
+  the old name, and an added counter is last. Raises ValueError if the
+  original's name of a variable is ambiguous.
+  """
+  _check_kind(names)
+  changes = []
+  for name in sorted(names):
+    power = _BARE_POWER.fullmatch(name)
+    if power and wrapper in _SCOPE:
+      if power['number']:
+        raise ValueError(
+            f'`old` must have one Adam at most, for {wrapper}. Received: '
+            f'{name}, whose scope depends on the other conditions of the '
+            'program. Restore it with a Saver that has a `var_list`.')
+      changes.append(Change(name, f'{_SCOPE[wrapper]}/{name}',
+                            "in the wrapper's scope"))
+    elif wrapper == 'elastic_average' and is_trained(name):
+      changes.append(Change(name, _CENTER + name, 'is the centre'))
+    else:
+      changes.append(Change(name, name))
+  if wrapper == 'drop_stale' and COUNTER not in names:
+    changes.append(Change(None, COUNTER, 'nothing was dropped'))
+  return _without_collision(changes)
+
+
+def _check_kind(names: Collection[str]) -> None:
+  found = next((name for name in _OBJECTS if name in names), None)
+  if found:
+    raise ValueError(
+        '`old` must have variables by name, as tf.compat.v1.train.Saver and '
+        f'Estimator save them. Received: one with {found}, of '
+        'tf.train.Checkpoint or Keras. Restore it with the class that saved '
+        'it.')
+
+
+def _bare_powers(names: Collection[str]) -> dict[str, str]:
+  """Returns the new names of Adam's scalars, by the old ones.
+
+  Several scalars are numbered in the order in which they were made, and so are
+  scopes.
+  """
+  matches = {name: _POWER.fullmatch(name) for name in names}
+  scoped = {name: match for name, match in matches.items() if match}
+  unknown = [name for name, match in scoped.items()
+             if 'cond' in match['scopes'] and COUNTER not in names]
+  if unknown:
+    raise ValueError(
+        f'`old` must have {COUNTER}, which drop stale saves beside '
+        f'{unknown[0]}. Received: {sorted(names)}. If a `tf.cond` of the '
+        'program itself made that name, there is nothing to migrate.')
+  of_power = collections.defaultdict(list)
+  for name in names:
+    match = scoped.get(name) or _BARE_POWER.fullmatch(name)
+    if match:
+      of_power[match['power']].append(name)
+  return {
+      name: power + (f'_{number}' if number else '')
+      for power, of_one in of_power.items()
+      for number, name in enumerate(sorted(
+          of_one, key=lambda name: (name in scoped, _numbers(name))))
+      if name in scoped}
+
+
+def _numbers(name: str) -> list[tuple[str, int]]:
+  """Returns the scopes of a name and their numbers, as a key for sorting."""
+  return [(word, int(number or 0)) for word, number in re.findall(
+      r'([A-Za-z]\w*?[A-Za-z])(?:_(\d+))?(?:/|$)', name)]
+
+
+def _without_collision(changes: list[Change]) -> list[Change]:
+  of_new = collections.defaultdict(list)
+  for change in changes:
+    if change.new is not None:
+      of_new[change.new].append(change.old)
+  for new, old in of_new.items():
+    if len(old) > 1:
+      raise ValueError(
+          f'`old` must have one variable that becomes {new}. Received: '
+          f'{", ".join(map(str, old))}. Rename one of them first.')
+  return changes

@@ -20,7 +20,7 @@ _LOOK_SECS = 5.0
 
 
 class Others(Protocol):
-  """The other tasks that train; see `hooks.endings.last_steps.LastSteps`."""
+  """The other tasks that train; see `hooks.endings.waits.LastSteps`."""
 
   def comes_after(self, global_step: int) -> bool:
     """Returns whether a checkpoint of this step waits for the end."""

@@ -47,9 +47,9 @@ ALIASES = {
     'tensorflow.python.estimator.keras': f'{_ESTIMATOR}.keras_lib',
     # Modules that Estimator imports.
     _TRAINING: 'tfplugin.compat.estimator_training',
-    'tensorflow.python.tpu.session_support': 'tfplugin.compat.session_support',
-    _EMBEDDING: 'tfplugin.compat.tpu_embedding',
-    f'{_EMBEDDING}_gradient': 'tfplugin.compat.tpu_embedding',
+    **dict.fromkeys(
+        ('tensorflow.python.tpu.session_support', _EMBEDDING,
+         f'{_EMBEDDING}_gradient'), 'tfplugin.compat.tpu_modules'),
 }
 # `tf.keras` has this name with Keras 2 only; it holds `model_to_estimator`.
 KERAS_ALIASES = {

@@ -20,7 +20,8 @@ _LAST_WITH_ESTIMATOR = '2.15.'
 _BESIDE = ('tensorflow-estimator', 'tf-keras', 'keras', 'tensorboard', 'numpy')
 # By extra: the feature that needs it, and the packages to look for.
 _EXTRAS = {
-    'train': ('tfplugin-train and the progress bar', ('matplotlib', 'rich')),
+    'train': ('tfplugin-train and the progress bar',
+              ('matplotlib', 'rich', 'tensorboard')),
     'report': ('tfplugin-report', ('plotly',)),
     'horovod': ("engine='horovod'", ('horovod',)),
 }

@@ -39,6 +39,12 @@ def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
     tf1.enable_control_flow_v2()
 
 
+def done(operations: Iterable) -> tf.Tensor:
+  """Returns True, a branch's result, once `operations` but None have run."""
+  with tf1.control_dependencies([op for op in operations if op is not None]):
+    return tf.constant(True)
+
+
 def with_merges_in_branches(
     strategy: tf.distribute.Strategy, fn: Callable,
     alone: Optional[Callable[[int], AbstractContextManager]] = None,

@@ -15,7 +15,7 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
@@ -94,7 +94,7 @@ class ParameterServerExtended(packed_steps.PackedSteps,
     return spec
 
 
-class ParameterServerStrategy(refusal_mixins.NoKerasSessions,
+class ParameterServerStrategy(refusals.NoKerasSessions,
                               tf1.distribute.Strategy):
   """A strategy that builds graphs for a v1 session, and refuses eager mode."""
 

@@ -17,8 +17,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.sessions import evaluation_roles
 
-tf1 = tf.compat.v1
-
 # Datasets inside these may request autotune, too; they are built in functions.
 # The datasets of `from_generator` are inside one.
 _NESTING = ('Interleave', 'FlatMap')

@@ -76,18 +76,15 @@ def run_locked(anchor: tf.Variable,
     with tf.control_dependencies(gradients):
       lock = tf.raw_ops.MutexLock(mutex=mutex)
   built_before = len(lock.graph.get_operations())
+  # Variables are placed by the program.
   with tf.control_dependencies([lock]), tf1.device(
-      lambda op: op.device or _device_beside(anchor, op)):
+      lambda op: op.device if op.device or _tf_internals.makes_variable(op)
+      else anchor.device):
     update = update_fn(grads_and_vars)
   _bring_inputs(lock.op, lock.graph.get_operations()[built_before:], {
       gradient.ref() for gradient in gradients})
   with tf.control_dependencies([update]), _tf_internals.colocate_with(anchor):
     return tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)
-
-
-def _device_beside(anchor: tf.Variable, op: tf.Operation) -> str:
-  """Returns the device of `anchor`; '' for variables, placed by the program."""
-  return '' if _tf_internals.makes_variable(op) else anchor.device
 
 
 def _bring_inputs(lock: tf.Operation, built: Sequence[tf.Operation],

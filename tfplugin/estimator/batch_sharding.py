@@ -14,8 +14,7 @@ from typing import Union
 
 import tensorflow as tf
 
-from tfplugin.ops import row_padding
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -41,7 +40,7 @@ class Shards:
 
     A batch without any row belongs to the first shard.
     """
-    return weighted_sum.row_shares(self.rows)
+    return batch_parts.row_shares(self.rows)
 
   def check_even(self, owner: str) -> list[tf.Operation]:
     """Raises ValueError unless all shards have equally many rows, at least one.
@@ -127,8 +126,8 @@ def _rows_leaves(features: Any, labels: Any,
                  broadcast: Collection[str]) -> list[Any]:
   """Returns the leaves of a batch that have its rows."""
   _check_keys((features, labels), broadcast)
-  leaves = [leaf for leaf, kept in _leaves((features, labels), broadcast)
-            if not kept]
+  leaves = []
+  _map(leaves.append, (features, labels), broadcast)
   if not leaves:
     raise ValueError(
         'A batch must have a first dimension, along which it is split. '
@@ -166,7 +165,7 @@ def _num_rows(leaves: Sequence[Any]) -> Rows:
   static = _static_rows(leaves)
   if static is not None:
     return static
-  counts = [row_padding.num_rows(leaf) for leaf in leaves]
+  counts = [batch_parts.num_rows(leaf) for leaf in leaves]
   with tf.control_dependencies([
       tf.debugging.assert_equal(
           count, counts[0],
@@ -184,13 +183,6 @@ def _slice(leaf: Any, begin: Rows, size: Rows) -> Any:
   sliced = tf.sparse.slice(leaf, start, sizes)
   sliced.indices.set_shape([None, leaf.shape.rank])
   return sliced
-
-
-def _leaves(structure: Any, broadcast: Collection[str]) -> list:
-  """Returns `(leaf, is kept whole)` for each leaf of `structure`."""
-  leaves = []
-  _map(lambda leaf: leaves.append((leaf, False)), structure, broadcast)
-  return leaves
 
 
 def _map(fn, structure: Any, broadcast: Collection[str]) -> Any:

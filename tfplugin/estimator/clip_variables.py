@@ -14,10 +14,9 @@ from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
-from tfplugin.distribute.clipping import clipping_extended
+from tfplugin.distribute.clipping import variable_clipping_strategy
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import training_spec
 from tfplugin.ops import norm_clipping
 from tfplugin.optimizers import variable_clipping
 
@@ -98,7 +97,7 @@ def clip_variables(
     interception = optimizer_interception.Interception(
         lambda optimizer: _ClippingByRules(
             optimizer, parsed, max_norm, use_locking, rows=rows), _Optimizer)
-    spec = training_spec.intercepted(
+    spec = decorator_stack.intercepted(
         call, interception, decorator_stack.CLIP,
         'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
     interception.audit.check(
@@ -124,7 +123,7 @@ def _about_rules() -> Iterator[None]:
   try:
     yield
   except (TypeError, ValueError) as error:
-    message = clipping_extended.rules_error(error)
+    message = variable_clipping_strategy.rules_error(error)
     if message == str(error):
       raise
     raise type(error)(message) from error

@@ -18,12 +18,9 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
-from tfplugin.distribute.sessions import device_filters
 from tfplugin.distribute.sessions import evaluation_roles
-from tfplugin.distribute.sessions import joining
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
-from tfplugin.estimator import evaluator_rounds
 from tfplugin.events import clock
 from tfplugin.events import event_log
 from tfplugin.events import process
@@ -31,15 +28,12 @@ from tfplugin.events import record
 from tfplugin.hooks import checkpoint_guard_hook
 from tfplugin.hooks import events_hook
 from tfplugin.hooks import keep_contact_hook
-from tfplugin.hooks import parameter_server
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
-from tfplugin.hooks.endings import absent_workers
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import last_exports
-from tfplugin.hooks.endings import last_steps
 from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
 from tfplugin.hooks.endings import report_finished_hook
@@ -175,7 +169,7 @@ def _train_and_evaluate(
   """Runs this process's task; see `train_and_evaluate`."""
   config = estimator.config
   if task.job == 'ps':
-    parameter_server.run_parameter_server(
+    waits.run_parameter_server(
         config, contact_limit_secs=contact_limit_secs)
     return None
   stop = stop_in_order_hook.StopInOrderHook()
@@ -190,8 +184,8 @@ def _train_and_evaluate(
     if task.is_chief:
       train_spec = _guarded(
           _with_evaluation(estimator, train_spec, exports), config, task,
-          last_steps.LastSteps(task, train_spec.max_steps,
-                               finish_limit_secs / 2, stop.has_stopped), stack)
+          waits.LastSteps(task, train_spec.max_steps, finish_limit_secs / 2,
+                          stop.has_stopped), stack)
     train_spec = train_spec._replace(
         hooks=(*hooks, *train_spec.hooks, *last_hooks))
     _enter_limits(stack, task, estimator, start_limit_secs)
@@ -252,8 +246,8 @@ def _enter_limits(
       _tf_internals.timers_by(clock.now),
       _tf_internals.servers_with(server_options.of_run(estimator.config)),
       _tf_internals.session_config_through(
-          functools.partial(device_filters.with_filters, task)),
-      joining.entered(task, estimator), placement.conditions_explained(),
+          functools.partial(server_options.with_filters, task)),
+      membership.joining(task, estimator), placement.conditions_explained(),
       time_limit.start_limited_to(start_limit_secs)):
     stack.enter_context(context)
 
@@ -266,7 +260,7 @@ def _evaluated(
   # The RunConfig of an evaluator has no cluster.
   watch = chief_report.Watch(cluster_task.from_environment(), config.model_dir,
                              contact_limit_secs, train_spec.max_steps)
-  rounds = evaluator_rounds.EvaluatorRounds(exports, watch)
+  rounds = last_exports.EvaluatorRounds(exports, watch)
   event_log.write('starting', record.END)
   stack.push(rounds.finish)
   stack.enter_context(_tf_internals.evaluator_asks(
@@ -293,7 +287,7 @@ def _first_hooks(
         hook, checkpoint_guard_hook.CheckpointGuardHook(config)]
   hooks = [keep_contact_hook.KeepContactHook(
       config, contact_limit_secs, still_limit_secs),
-           absent_workers.AbsentWorkersHook(task)]
+           keep_contact_hook.AbsentWorkersHook(task)]
   if not task.is_chief:
     hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
   return hooks
@@ -330,7 +324,7 @@ def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
 
 
 def _guarded(train_spec: tf.estimator.TrainSpec, config: tf.estimator.RunConfig,
-             task: cluster_task.ClusterTask, others: last_steps.LastSteps,
+             task: cluster_task.ClusterTask, others: waits.LastSteps,
              stack: contextlib.ExitStack) -> tf.estimator.TrainSpec:
   """Adds the chief's guard of the checkpoints."""
   stack.enter_context(model_dir_lock.locked(config.model_dir, task.name))

@@ -23,7 +23,6 @@ from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_specs
-from tfplugin.estimator import training_spec
 from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import cross_shard as cross_shard_lib
 
@@ -192,7 +191,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 reduction: str, groups: groups_lib.GroupAssignment,
                 broadcast: Collection[str]):
   """Builds the shards of one call and reduces their specs."""
-  training_spec.check_no_strategy(decorator_stack.CROSS_SHARD)
+  decorator_stack.check_no_strategy(decorator_stack.CROSS_SHARD)
   arguments = call.arguments
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
@@ -211,9 +210,10 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
 
   strategy = _ShardStrategy(devices, reduction, groups)
   _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
-  training_spec.check_spec(specs[0], decorator_stack.CROSS_SHARD)
-  training_spec.check_applied(interceptions[0], decorator_stack.CROSS_SHARD,
-                              'tfplugin.CrossShardOptimizer(opt)')
+  decorator_stack.check_spec(specs[0], decorator_stack.CROSS_SHARD)
+  decorator_stack.check_applied(
+      interceptions[0], decorator_stack.CROSS_SHARD,
+      'tfplugin.CrossShardOptimizer(opt)')
   # The mean over the groups of each group's mean or sum.
   spec = shard_specs.reduce_specs(
       call.mode, specs,

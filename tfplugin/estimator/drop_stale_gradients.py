@@ -15,7 +15,6 @@ from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import training_spec
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import drop_stale_gradient
@@ -100,7 +99,7 @@ def drop_stale_gradients(
         lambda optimizer: _BehindGate(
             optimizer, staleness, use_locking, on_nonfinite, gate),
         _Optimizer)
-    spec = training_spec.intercepted(
+    spec = decorator_stack.intercepted(
         call, interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
     interception.audit.check(
@@ -137,7 +136,7 @@ def _with_local_counters(spec: Any,
                          optimizers: list[tf1.train.Optimizer]) -> Any:
   """Returns `spec` with a scaffold that starts the worker's counters."""
   local = {v.ref() for v in tf1.local_variables()}
-  added = training_spec.local_init_op(
+  added = decorator_stack.local_init_op(
       spec.scaffold, [v for optimizer in optimizers
                       for v in optimizer.variables() if v.ref() in local])
   if not added:

@@ -22,7 +22,6 @@ from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import training_spec
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_average as elastic_average_lib
 from tfplugin.optimizers import elastic_updates
@@ -139,7 +138,7 @@ def _train(call: model_fn_lib.ModelFnCall,
            settings: elastic_settings.ElasticSettings):
   """Builds the model_fn with a centre, and ends its step with the exchange."""
   name = decorator_stack.ELASTIC
-  training_spec.check_no_strategy(
+  decorator_stack.check_no_strategy(
       name, ', or use `tfplugin.distribute.ElasticAverageStrategy` alone')
   task = _task_of(call.config, settings.num_worker)
   scope = elastic_scope.CopyScope(settings, task)
@@ -149,7 +148,7 @@ def _train(call: model_fn_lib.ModelFnCall,
           settings.rho_for(optimizer, task.num_workers)),
       elastic_average_lib.ElasticAverageOptimizer)
   with scope.scope():
-    spec = training_spec.intercepted(
+    spec = decorator_stack.intercepted(
         call, interception, name,
         'tfplugin.ElasticAverageOptimizer(opt, num_worker, getter)')
   if interception.honoured:
@@ -211,7 +210,7 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
               unlisted: list[tf.Variable]) -> tf1.train.Scaffold:
   """Returns a copy of the scaffold that also starts the added variables."""
   local = {v.ref() for v in tf1.local_variables()}
-  merged = training_spec.local_init_op(
+  merged = decorator_stack.local_init_op(
       own, [*(v for v in added if v.ref() in local), *unlisted])
   if own.init_fn is not None or own.init_op is not None:
     merged['init_fn'] = elastic_start.init_fn_for_centers(

@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import dataclasses
 import functools
 import inspect
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -19,14 +16,16 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.packed import reads
 from tfplugin.distribute.sessions import prompt_start
+from tfplugin.distribute.variables import context_value
 from tfplugin.estimator import decorator_stack
 
 # The decorators whose steps read parameter servers in few messages.
 _PACKING = frozenset((decorator_stack.CLIP, decorator_stack.DROP_STALE))
-_is_inside = contextvars.ContextVar('_is_inside', default=False)
+# Whether another decorator builds a step around the current code.
+_is_inside = context_value.ContextValue(False)
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 
 
@@ -92,7 +91,8 @@ def decorate(model_fn: types.ModelFn,
     if takes_all:
       arguments = {**_needed(signature, is_method), **arguments}
     owner = arguments.pop(names[0]) if is_method else None
-    with _outermost() as is_outermost:
+    is_outermost = not _is_inside.get()
+    with _is_inside.being(True):
       spec = _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
                                   given['config'])))
     if is_outermost and _PACKING.intersection([name, *inner]):
@@ -106,16 +106,6 @@ def decorate(model_fn: types.ModelFn,
   return decorated
 
 
-@contextlib.contextmanager
-def _outermost() -> Iterator[bool]:
-  """Yields whether no other decorator builds a step around the code inside."""
-  token = _is_inside.set(True)
-  try:
-    yield token.old_value is not True
-  finally:
-    _is_inside.reset(token)
-
-
 def _pack_reads(spec: Any) -> None:
   """Packs what the finished step of a model_fn reads of parameter servers.
 
@@ -125,7 +115,7 @@ def _pack_reads(spec: Any) -> None:
   if (isinstance(spec, tf.estimator.EstimatorSpec) and
       spec.train_op is not None and not tf.distribute.has_strategy() and
       packing.are_in_tasks(tf.compat.v1.global_variables())):
-    reads.pack_reads(spec)
+    packed_steps.pack_reads(spec)
 
 
 def decorate_training(model_fn: Optional[types.ModelFn],

@@ -7,23 +7,19 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Collection
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.distribute.towers import loss_reduction_argument
 from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import training_spec
 
 tf1 = tf.compat.v1
 
@@ -139,7 +135,7 @@ def replicate_model_fn(
   References:
     The function of the same name in `tf.contrib.estimator` of TensorFlow 1.15.
   """
-  loss_reduction_argument.check(loss_reduction)
+  split_model.check_loss_reduction(loss_reduction)
   if batch_norm not in split_graph.WEIGHTS_OF_MOMENTS:
     names = tuple(split_graph.WEIGHTS_OF_MOMENTS)
     raise ValueError(f'`batch_norm` must be one of {names}. '
@@ -167,34 +163,21 @@ def replicate_model_fn(
 def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 broadcast: Collection[str], batch_norm: str):
   """Builds the model once, and moves its row-wise ops to the devices."""
-  training_spec.check_no_strategy('replicate_model_fn')
+  decorator_stack.check_no_strategy('replicate_model_fn')
   features, labels = batch_sharding.as_tensors(
       call.arguments['features'], call.arguments.get('labels'), broadcast)
-  spec = _build(
-      lambda: call(features=features, labels=labels), features, labels,
-      devices, broadcast, batch_norm)
-  if call.mode == tf.estimator.ModeKeys.TRAIN:
-    training_spec.check_spec(spec, decorator_stack.REPLICATE)
-  return spec
-
-
-def _build(model_fn: Callable[[], Any], features: Any, labels: Any,
-          devices: Sequence[str], broadcast: Collection[str] = (),
-          batch_norm: str = 'mean') -> Any:
-  """Returns the EstimatorSpec of `model_fn`, computed on `devices`.
-
-  `model_fn` builds the model for the whole batch, which `features` and `labels`
-  are; see `tfplugin.replicate_model_fn` for the others.
-  """
   batch = batch_sharding.rows_of_batch(features, labels, broadcast)
+  build = functools.partial(call, features=features, labels=labels)
   with tf1.device(devices[0]), _variables_on_cpu(devices):
-    if len(devices) == 1:
-      return _with_name(model_fn())
-    split = split_graph.SplitGraph(
-        batch.dense, batch.composites, batch.num_rows,
-        lambda: batch.divided(len(devices)), devices,
-        split_graph.WEIGHTS_OF_MOMENTS[batch_norm])
-    return _with_name(split_model.build(model_fn, split))
+    spec = build() if len(devices) == 1 else split_model.build(
+        build, split_graph.SplitGraph(
+            batch.dense, batch.composites, batch.num_rows,
+            lambda: batch.divided(len(devices)), devices,
+            split_graph.WEIGHTS_OF_MOMENTS[batch_norm]))
+    spec = _with_name(spec)
+  if call.mode == tf.estimator.ModeKeys.TRAIN:
+    decorator_stack.check_spec(spec, decorator_stack.REPLICATE)
+  return spec
 
 
 def _with_name(spec: Any) -> Any:
@@ -209,12 +192,11 @@ def _with_name(spec: Any) -> Any:
     return spec._replace(loss=tf.identity(spec.loss, name='loss'))
 
 
-@contextlib.contextmanager
-def _variables_on_cpu(devices: Sequence[str]) -> Iterator[None]:
+def _variables_on_cpu(devices: Sequence[str],
+                      ) -> contextlib.AbstractContextManager:
   """Makes variables on the CPU, or on the device if there is only one."""
   if len(devices) == 1:
-    yield
-    return
+    return contextlib.nullcontext()
 
   def create(next_creator, **kwargs):
     if kwargs.get('colocate_with') is not None:
@@ -222,5 +204,4 @@ def _variables_on_cpu(devices: Sequence[str]) -> Iterator[None]:
     with tf1.device(_VARIABLE_DEVICE):
       return next_creator(**kwargs)
 
-  with tf.variable_creator_scope(create):
-    yield
+  return tf.variable_creator_scope(create)

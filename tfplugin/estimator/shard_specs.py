@@ -13,8 +13,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin.distribute.shards.writes import reported_values
-from tfplugin.ops import row_padding
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -25,7 +24,7 @@ _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
 
 def reduce_specs(
     mode: str, specs: Sequence[Any],
-    loss_weights: Sequence[weighted_sum.Weight],
+    loss_weights: Sequence[batch_parts.Weight],
     concat_fn: Optional[Callable[[str, Sequence[Any]], Any]] = None,
     part_of_loss: Callable[[tf.Tensor], tf.Tensor] = lambda loss: loss) -> Any:
   """Returns the spec of the whole batch; raises if a shard's spec differs.
@@ -61,12 +60,12 @@ def reduce_specs(
 
 
 def _loss_of_batch(specs: Sequence[Any],
-                   weights: Sequence[weighted_sum.Weight],
+                   weights: Sequence[batch_parts.Weight],
                    part_of_loss: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
   """Returns the loss of the batch; readers of a shard's loss get it."""
   losses = [spec.loss for spec in specs]
   parts = [part_of_loss(reported_values.unnamed(loss)) for loss in losses]
-  loss = weighted_sum.weighted_sum(
+  loss = batch_parts.weighted_sum(
       [tf.reshape(part, []) for part in parts], weights)
   if not isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     # In the root scope: the name of this tensor is a contract.
@@ -156,7 +155,7 @@ def _concat_leaf(leaves: Sequence[Any]) -> Any:
   if leaves[0].shape.rank == 0 or len(leaves) == 1:
     return leaves[0]
   if not isinstance(leaves[0], tf.RaggedTensor):
-    leaves = row_padding.fill_up(leaves)
+    leaves = batch_parts.fill_up(leaves)
   return tf.concat(leaves, axis=0)
 
 

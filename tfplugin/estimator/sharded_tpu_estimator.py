@@ -16,7 +16,6 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.estimator import shard_context
 from tfplugin.estimator import tpu_shards
 
 tf1 = tf.compat.v1
@@ -208,7 +207,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
       return call(input_fn)
     num_calls, batch_size = self._deployment(mode)
     results = [
-        call(_with_params(input_fn, batch_size, shard_context.ShardContext(
+        call(_with_params(input_fn, batch_size, tpu_shards.ShardContext(
             self._shards, index, num_calls))) for index in range(num_calls)]
     if num_calls > 1:
       return _join(results)
@@ -263,7 +262,7 @@ def _check_cores(tpu_config: tf1.estimator.tpu.TPUConfig,
 
 
 def _with_params(input_fn: Callable, batch_size: Optional[int],
-                 context: shard_context.ShardContext) -> Callable:
+                 context: tpu_shards.ShardContext) -> Callable:
   """Returns `input_fn` with `params` as on a TPU."""
 
   @functools.wraps(input_fn)

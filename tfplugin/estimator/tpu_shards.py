@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -18,12 +21,12 @@ from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import shard_context
 from tfplugin.estimator import shard_specs
 
 tf1 = tf.compat.v1
 
 _BATCH_SIZE, _CONTEXT = 'batch_size', 'context'
+_HOST_DEVICE = '/device:CPU:0'
 
 
 def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
@@ -116,7 +119,7 @@ def _shard_params(arguments: dict[str, Any],
   params = dict(arguments['params'])
   if _BATCH_SIZE in params:
     params[_BATCH_SIZE] //= num_shards
-  params[_CONTEXT] = shard_context.ShardContext(num_shards)
+  params[_CONTEXT] = ShardContext(num_shards)
   return {'params': params}
 
 
@@ -137,3 +140,66 @@ def concat(name: str, values: Sequence[Any]) -> Any:
           f'{leaves[0]!r}. Return one value for each row, or '
           '`tf.reshape(x, [1])`: one for each shard.')
   return result
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardContext:
+  """A TPUContext for programs off TPU: one host, N shards.
+
+  `num_replicas` is the number of shards. `invocation` is the index of this call
+  of an input_fn, which is called `num_invocations` times for one input. It is
+  None in a model_fn.
+  """
+
+  num_replicas: int
+  invocation: Optional[int] = None
+  num_invocations: int = 1
+
+  @property
+  def num_hosts(self) -> int:
+    """1: the shards are on this host."""
+    return 1
+
+  @property
+  def num_of_replicas_per_host(self) -> int:
+    """The number of shards."""
+    return self.num_replicas
+
+  @property
+  def current_host(self) -> int:
+    """The index of the host, 0; raises RuntimeError in a model_fn."""
+    self._check_in_input_fn('current_host')
+    return 0
+
+  def current_input_fn_deployment(self) -> tuple[str, int, int, int]:
+    """Returns the part of the input that this call of the input_fn makes.
+
+    The parts are its device, the index of the call, the number of calls, and
+    the number of shards that the call feeds. Raises RuntimeError in a model_fn.
+    """
+    self._check_in_input_fn('current_input_fn_deployment()')
+    return (_HOST_DEVICE, self.invocation, self.num_invocations,
+            self.num_replicas // self.num_invocations)
+
+  @property
+  def device_assignment(self) -> Any:
+    """None, as a shard is on one device; raises RuntimeError in an input_fn."""
+    if self.invocation is not None:
+      raise RuntimeError(
+          "`params['context'].device_assignment` must be used in the model_fn. "
+          'Received: a call in the input_fn.')
+
+  def device_for_replica(self, replica_id: int) -> tuple[str, int]:
+    """Returns the host's device for a shard, and the shard's index there."""
+    return _HOST_DEVICE, replica_id
+
+  @property
+  def tpu_host_placement_function(self) -> Callable[[int], str]:
+    """A function from the index of a host to its device."""
+    return lambda host_id: _HOST_DEVICE
+
+  def _check_in_input_fn(self, name: str) -> None:
+    if self.invocation is None:
+      raise RuntimeError(
+          f"`params['context'].{name}` must be used in the input_fn. Received: "
+          'a call in the model_fn.')

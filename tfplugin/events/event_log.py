@@ -184,13 +184,10 @@ def write(name: str, kind: str = record.INSTANT, **details: Any) -> None:
     current().write(name, kind, **details)
 
 
-@contextlib.contextmanager
-def span(name: str, **details: Any) -> Iterator[None]:
+def span(name: str, **details: Any) -> contextlib.AbstractContextManager:
   """Writes the begin and end of the context, if in `recording`."""
-  with contextlib.ExitStack() as stack:
-    if current() is not None:
-      stack.enter_context(current().span(name, **details))
-    yield
+  log = current()
+  return contextlib.nullcontext() if log is None else log.span(name, **details)
 
 
 @contextlib.contextmanager

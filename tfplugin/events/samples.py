@@ -19,7 +19,8 @@ class Sample(NamedTuple):
 
   `time` is in seconds since the epoch, `loss` is of the task's last batch, and
   `figures` are the technique's, by name. `num_steps` and `counts` are of the
-  process, so far.
+  process, so far. `first_time` is of the session's first sample, if it is
+  known.
   """
 
   time: float
@@ -28,6 +29,7 @@ class Sample(NamedTuple):
   figures: Mapping[str, float]
   num_steps: int = 0
   counts: Mapping[str, int] = {}
+  first_time: Optional[float] = None
 
 
 def details(step: int, num_steps: int, loss: float,
@@ -54,14 +56,6 @@ def of(events: Iterable[record.Event]) -> dict[str, list[Sample]]:
     if event.name == 'sampling':
       found.setdefault(event.task, []).append(of_event(event))
   return found
-
-
-def figure(samples: Mapping[str, list[Sample]],
-           name: str) -> dict[str, list[tuple[Sample, float]]]:
-  """Returns the samples that have a figure, and its values, by task."""
-  found = {task: [(s, s.figures[name]) for s in lines if name in s.figures]
-           for task, lines in samples.items()}
-  return {task: pairs for task, pairs in found.items() if pairs}
 
 
 def _for_json(value: float) -> Optional[float]:

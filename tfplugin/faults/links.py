@@ -127,13 +127,11 @@ class Links:
 
   def undo(self) -> None:
     """Gives the sockets their settings before the change."""
-    numbers: dict[int, dict[str, int]] = {}
+    numbers_of = functools.cache(socket_filters.numbers_of)
     for (pid, inode), before in self._before.items():
       with contextlib.suppress(OSError):  # The process has ended.
-        of_pid = numbers.setdefault(pid, {}) or socket_filters.numbers_of(pid)
-        numbers[pid] = of_pid
-        if inode in of_pid:
-          with socket_filters.opened(pid, of_pid[inode]) as found:
+        if inode in numbers_of(pid):
+          with socket_filters.opened(pid, numbers_of(pid)[inode]) as found:
             self._change.restore(found, before)
 
   def _spread(self) -> set[str]:

@@ -16,8 +16,7 @@ from tfplugin.checkpoints import refused_writes
 from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
-from tfplugin.hooks.endings import closing
-from tfplugin.hooks.endings import last_steps
+from tfplugin.hooks.endings import waits
 
 tf1 = tf.compat.v1
 
@@ -69,7 +68,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   def __init__(self, config: tf.estimator.RunConfig,
                space_limit_secs: float = refused_writes.LIMIT_SECS,
                listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
-               others: Optional[last_steps.LastSteps] = None):
+               others: Optional[waits.LastSteps] = None):
     """Prepares the guard.
 
     Args:
@@ -124,7 +123,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
         space_limit_secs=self._space_limit_secs, listeners=self._listeners,
         last_save=self._make_last_save())
     guarded_graphs.put(self._guard)
-    guarded_graphs.in_place_of_close(closing.close_in_time)
+    guarded_graphs.in_place_of_close(guarded_graphs.close_in_time)
 
   def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
     """Fetches the global step, where a lost server may need it."""

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
-from tfplugin.distribute.sessions import joining
+from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
 from tfplugin.hooks.endings import joined_run
 
@@ -94,7 +94,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
 
   def _look(self):
     """Returns the names of uninitialised variables; None without contact."""
-    config = joining.session_config(self._task, tf1.ConfigProto(
+    config = membership.session_config(self._task, tf1.ConfigProto(
         allow_soft_placement=True,
         device_filters=['/job:ps', self._task.device],
         operation_timeout_in_ms=int(

@@ -83,7 +83,7 @@ PAYLOAD = 1448 / 1514
 # equations.
 BYTES_LEFT = {None: 1.0, 'float16': 1 / 2, 'bfloat16': 1 / 2,
               'int8': 1 / 4 + 1 / 128}
-# The largest part in which a model is sent; `packed_moves` makes the parts.
+# The largest part in which a model is sent; `pair_moves` makes the parts.
 _PART = 1 / 8
 
 

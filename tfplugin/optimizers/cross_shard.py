@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 from typing import Callable
 from typing import Optional
 
@@ -13,8 +14,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.shards import group_assignment as groups_lib
-from tfplugin.distribute.shards import reduced_gradients
 from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.variables import branch_calls
 from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import wrapper
 
@@ -126,24 +127,14 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     self._group_assignment = group_assignment
     self._has_warned = False
 
-  def compute_gradients(
-      self,
-      loss: types.LossLike,
-      var_list=None,
-      gate_gradients: int = tf1.train.Optimizer.GATE_OP,
-      aggregation_method: Optional[int] = None,
-      colocate_gradients_with_ops: bool = False,
-      grad_loss: Optional[tf.Tensor] = None,
-  ) -> types.GradsAndVars:
+  def compute_gradients(self, loss: types.LossLike, *args,
+                        **kwargs) -> types.GradsAndVars:
     """Computes this shard's gradients; with MEAN, its share of the mean.
 
     Args:
       loss: This shard's loss: a tensor, or a callable that returns it.
-      var_list: See base class.
-      gate_gradients: See base class.
-      aggregation_method: See base class.
-      colocate_gradients_with_ops: See base class.
-      grad_loss: See base class.
+      *args: See base class.
+      **kwargs: See base class.
 
     Returns:
       Pairs of a gradient (or None) and a variable. A clip of them by norm acts
@@ -163,11 +154,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     with _tf_internals.losses_as_they_are():
       return super().compute_gradients(
           (lambda: scaled(loss())) if callable(loss) else scaled(loss),
-          var_list=var_list,
-          gate_gradients=gate_gradients,
-          aggregation_method=aggregation_method,
-          colocate_gradients_with_ops=colocate_gradients_with_ops,
-          grad_loss=grad_loss)
+          *args, **kwargs)
 
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
@@ -263,8 +250,7 @@ class _Application:
           self._optimizer.apply_gradients, skip_gradients_aggregation=True)
     elif type(self._optimizer).apply_gradients is (
         tf1.train.Optimizer.apply_gradients):
-      apply = functools.partial(
-          reduced_gradients.apply_reduced_gradients, self._optimizer)
+      apply = functools.partial(apply_reduced_gradients, self._optimizer)
     else:
       raise NotImplementedError(
           '`group_assignment` with several groups needs an optimizer that does '
@@ -282,3 +268,55 @@ def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
   return (not isinstance(optimizer, wrapper.OptimizerWrapper) and
           kind.apply_gradients is not base.apply_gradients and
           not _tf_internals.implements_updates(optimizer))
+
+
+def apply_reduced_gradients(
+    optimizer: tf1.train.Optimizer,
+    grads_and_vars: types.GradsAndVars,
+    global_step: Optional[tf.Variable] = None,
+    name: Optional[str] = None,
+):
+  """Applies each replica's gradients to that replica's copy of the variables.
+
+  A v1 optimizer in a replica context always reduces its gradients. Here a
+  stand-in for the strategy reduces nothing, and keeps the rest of the
+  optimizer's work: slots, one update per copy of a variable, the global step.
+
+  Call it in a replica context, once per replica. If the replicas' gradients
+  differ, their copies will differ. `optimizer` is a v1 optimizer with
+  TensorFlow's own way to apply, not a wrapper.
+
+  Returns the op of `apply_gradients`. Raises ValueError if there is no
+  gradient, or if a variable has one copy for all replicas.
+  """
+  pairs = [(g, v) for g, v in grads_and_vars if g is not None]
+  if not pairs:
+    raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
+                     'provided for any variable. Received: '
+                     f'{list(grads_and_vars)!r}')
+
+  def apply_to_copies(strategy, pairs):
+    for _, variable in pairs:
+      _check_copies(strategy, variable)
+    extended = strategy.extended
+    reduced = SimpleNamespace(group=strategy.group, extended=SimpleNamespace(
+        batch_reduce_to=lambda reduce_op, pairs: [value for value, _ in pairs],
+        update=extended.update, update_non_slot=extended.update_non_slot,
+        non_slot_devices=extended.non_slot_devices))
+    return _tf_internals.distributed_apply(
+        optimizer, reduced, pairs, global_step, name)
+
+  return tf.distribute.get_replica_context().merge_call(
+      branch_calls.labelled(
+          f'{optimizer.get_name()}.apply_gradients', apply_to_copies),
+      args=(pairs,))
+
+
+def _check_copies(strategy: tf.distribute.Strategy, variable) -> None:
+  """Raises ValueError if `variable` has one copy for all replicas."""
+  if len(strategy.experimental_local_results(variable)) == 1:
+    raise ValueError(
+        '`group_assignment` with several groups needs a copy of every variable '
+        f'per replica. Received: {variable.name}, which '
+        f'{type(strategy).__name__} keeps once for all replicas. Use '
+        '`tf.distribute.MirroredStrategy`, or one group.')

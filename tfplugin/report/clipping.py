@@ -7,10 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tfplugin.events import samples
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import scalars
 from tfplugin.report.reading import series
 
 CLIPPED = 'fraction of rows clipped'
@@ -30,32 +28,20 @@ _NO_NORMS = (
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
   """Returns the fractions over time, by worker."""
-  found = {name: _points(run, name) for name in _TAGS}
+  found = {name: run.points(tags, name) for name, tags in _TAGS.items()}
   num_lines = sum(map(len, found.values()))
   limit = series.budget(num_lines)
   return {
       'max_norm': (run.options.get('max_norm')
                    if run.technique == 'clip' else None),
       'fractions': {name: {
-          task: {'fraction': series.thin(*zip(*pairs), limit),
+          task: {'fraction': series.thin(pairs, limit),
                  'mean': sum(v for _, v in pairs) / len(pairs),
                  'largest': max(v for _, v in pairs)}
           for task, pairs in tasks.items()}
           for name, tasks in found.items() if tasks},
       'missing': ([] if num_lines else [_NO_FRACTION]) + [_NO_NORMS],
   }
-
-
-def _points(run: run_data.RunData,
-            name: str) -> dict[str, list[tuple[float, float]]]:
-  points = {}
-  for tag in _TAGS[name]:
-    for task, curve in scalars.by_task(run.scalars, tag).items():
-      points.setdefault(task, list(zip(curve.times, curve.values)))
-  for task, pairs in samples.figure(run.samples, name).items():
-    points[task] = [(sample.time, value) for sample, value in pairs]
-  return {task: [(time - run.start, value) for time, value in points[task]]
-          for task in sorted(points)}
 
 
 def draw(section: Mapping[str, Any]) -> panel.Panel:

@@ -10,11 +10,9 @@ from typing import Optional
 
 import numpy as np
 
-from tfplugin.events import samples
 from tfplugin.ops import elastic
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import scalars
 from tfplugin.report.reading import series
 
 _TAGS = ('elastic_distance', 'elastic_distance_1')
@@ -40,7 +38,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   The spread is the largest distance of a worker less the smallest, at times
   when all are known. An exchange moves `moving_rate` of the difference.
   """
-  points = _points(run)
+  points = run.points(_TAGS, 'elastic distance')
   groups = _groups(run)
   limit = series.budget(len(points) + len(groups) + 1)
   exchanges = {task: series.total(run.events_of[task], 'num_exchanges')
@@ -63,21 +61,10 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 
 
 def _curve(pairs: list[tuple[float, float]], limit: int) -> dict[str, Any]:
-  times, values = zip(*pairs)
-  return {'distance': series.thin(times, values, limit),
+  values = [value for _, value in pairs]
+  return {'distance': series.thin(pairs, limit),
           'largest': series.finite(max(values)),
           'last': series.finite(values[-1])}
-
-
-def _points(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
-  found = {}
-  for tag in _TAGS:
-    for task, curve in scalars.by_task(run.scalars, tag).items():
-      found.setdefault(task, list(zip(curve.times, curve.values)))
-  for task, pairs in samples.figure(run.samples, 'elastic distance').items():
-    found[task] = [(sample.time, value) for sample, value in pairs]
-  return {task: [(time - run.start, value) for time, value in found[task]]
-          for task in sorted(found)}
 
 
 def _groups(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 
+from tfplugin.events import samples
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
 from tfplugin.report.reading import scalars
@@ -24,23 +24,13 @@ _NO_CENTRE = (
     '--evaluator, or a task `evaluator` in TF_CONFIG.')
 
 
-class _Point(NamedTuple):
-  time: float
-  step: int
-  loss: float
-
-
 def measure(run: run_data.RunData) -> dict[str, Any]:
   """Returns losses over steps and over seconds."""
-  workers = {task: [_Point(*point) for point in zip(c.times, c.steps, c.values)]
-             for task, c in scalars.by_task(run.scalars, 'loss').items()}
-  for task, lines in run.samples.items():
-    if lines:
-      workers[task] = [_Point(s.time, s.step, s.loss) for s in lines]
+  workers = {task: _samples(curve) for task, curve
+             in scalars.by_task(run.scalars, 'loss').items()}
+  workers.update((task, lines) for task, lines in run.samples.items() if lines)
   evaluations = {
-      directory: [_Point(*point) for point in
-                  zip(curves['loss'].times, curves['loss'].steps,
-                      curves['loss'].values)]
+      directory: _samples(curves['loss'])
       for directory, curves in run.scalars.items()
       if scalars.is_evaluation(directory) and 'loss' in curves}
   limit = series.budget(2 * (len(workers) + len(evaluations)))
@@ -54,16 +44,21 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   }
 
 
-def _curves(points: Sequence[_Point], start: float,
+def _samples(curve: scalars.Curve) -> list[samples.Sample]:
+  """Returns the points of a curve as samples of a loss."""
+  return [samples.Sample(*point, {})
+          for point in zip(curve.times, curve.steps, curve.values)]
+
+
+def _curves(points: Sequence[samples.Sample], start: float,
             limit: int) -> dict[str, Any]:
-  by_time = sorted(points)
+  by_time = sorted(points, key=lambda p: (p.time, p.step))
   by_step = sorted(points, key=lambda p: p.step)
   losses = [p.loss for p in by_time]
   return {
-      'over_secs': series.thin([p.time - start for p in by_time], losses,
+      'over_secs': series.thin([(p.time - start, p.loss) for p in by_time],
                                limit),
-      'over_steps': series.thin([p.step for p in by_step],
-                                [p.loss for p in by_step], limit),
+      'over_steps': series.thin([(p.step, p.loss) for p in by_step], limit),
       'last': series.finite(losses[-1]),
       'least': min(filter(lambda v: v is not None,
                           map(series.finite, losses)), default=None),

@@ -22,17 +22,18 @@ from tfplugin.report import staleness
 from tfplugin.report import timeline
 from tfplugin.report import traffic
 
-# The panel of each section, in the order of the page.
-PANELS = {
-    'timeline': timeline.draw,
-    'speed': speed.draw,
-    'staleness': staleness.draw,
-    'elastic': elastic.draw,
-    'losses': losses.draw,
-    'traffic': traffic.draw,
-    'clipping': clipping.draw,
-    'settings': settings.draw,
+# The sections of report.json and their panels, in the order of the page.
+SECTIONS = {
+    'timeline': timeline,
+    'speed': speed,
+    'staleness': staleness,
+    'elastic': elastic,
+    'losses': losses,
+    'traffic': traffic,
+    'clipping': clipping,
+    'settings': settings,
 }
+PANELS = {name: section.draw for name, section in SECTIONS.items()}
 
 _STYLE = '''
 body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:1280px;

@@ -14,8 +14,6 @@ from tfplugin.report.reading import run_data
 
 _NO_SETTINGS = ('Settings: tfplugin-train writes them into '
                 'train_options.json; a program of your own does not.')
-_NO_VERSIONS = ('Versions: the events are of an earlier tfplugin, which did '
-                'not record them.')
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
@@ -44,12 +42,11 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
                  for e in events if e.name == 'dying'],
       'faults': [e.details.get('fault') for e in events
                  if e.name == 'injecting'],
-      'warnings': [warning._asdict() for warning in run.warnings],
+      'warnings': list(run.warnings),
       'num_events': len(events),
       'num_torn_lines': run.reading.num_torn,
       'num_lines_of_other_versions': run.reading.num_other,
-      'missing': ([] if run.options else [_NO_SETTINGS]) +
-                 ([] if versions else [_NO_VERSIONS]),
+      'missing': [] if run.options else [_NO_SETTINGS],
   }
 
 

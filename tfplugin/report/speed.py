@@ -71,13 +71,9 @@ def _worker(events: Sequence[record.Event], start: float,
       'num_steps': num_steps,
       'steps_per_sec': sum((end - begin) * rate for begin, end, rate in rates)
                        / secs if secs else None,
-      'step': series.thin(*_columns(steps), limit),
-      'rate': series.thin(*_columns(list(_stairs(rates))), limit),
+      'step': series.thin(steps, limit),
+      'rate': series.thin(_stairs(rates), limit),
   }
-
-
-def _columns(points: Sequence[tuple]) -> tuple:
-  return tuple(zip(*points)) if points else ((), ())
 
 
 def _rates(events: Sequence[record.Event],
@@ -115,7 +111,7 @@ def _sum(rates, unit: int, limit: int) -> dict[str, Any]:
   for time, change in changes:
     level += change
     points[time] = max(level, 0.0)
-  return series.thin(list(points), list(points.values()), limit)
+  return series.thin(points.items(), limit)
 
 
 def _steps(run: run_data.RunData) -> dict[str, Optional[int]]:

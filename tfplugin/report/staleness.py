@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +12,8 @@ from typing import Optional
 
 import numpy as np
 
-from tfplugin.events import samples
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
-from tfplugin.report.reading import scalars
 from tfplugin.report.reading import series
 
 _TAG = 'staleness/staleness'
@@ -45,7 +44,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   Dropping is biased against slow workers. The bias against a worker is its
   share of the computed gradients less its share of the applied ones.
   """
-  points = _points(run)
+  points = run.points((_TAG,), 'staleness')
   workers = _dropped(run, series.budget(len(run.training_tasks)))
   bound = (run.options.get('staleness') if run.technique == 'drop_stale'
            else None)
@@ -65,16 +64,6 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   }
 
 
-def _points(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
-  """Returns times and values by task; samples replace scalars."""
-  found = {task: list(zip(curve.times, curve.values)) for task, curve
-           in scalars.by_task(run.scalars, _TAG).items()}
-  for task, pairs in samples.figure(run.samples, 'staleness').items():
-    found[task] = [(sample.time, value) for sample, value in pairs]
-  return {task: [(time - run.start, value) for time, value in found[task]]
-          for task in sorted(found)}
-
-
 def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
   workers = {}
   for task in run.training_tasks:
@@ -87,27 +76,25 @@ def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
     workers[task] = {
         'num_dropped': dropped[-1][1], 'num_applied': applied[-1],
         'dropped_fraction': dropped[-1][1] / made if made else None,
-        'fraction': series.thin(*_stretches(
+        'fraction': series.thin(_stretches(
             [(time - run.start, d, a) for (time, d), a
              in zip(dropped, applied)]), limit)}
   return _with_shares(workers)
 
 
 def _stretches(counts: Sequence[tuple[float, int, int]]
-               ) -> tuple[list[float], list[float]]:
-  """Returns the ends of stretches, and the dropped fraction in each.
+               ) -> Iterator[tuple[float, float]]:
+  """Yields the end of each stretch, and the dropped fraction in it.
 
   `counts` are time, dropped and applied so far. A stretch of few gradients is
   joined to the next: one dropped gradient of one is not 100 %.
   """
-  times, fractions, before = [], [], (0, 0)
+  before = (0, 0)
   for time, dropped, applied in counts:
     new_dropped, new_applied = dropped - before[0], applied - before[1]
     if new_dropped + new_applied >= _LEAST_GRADIENTS:
-      times.append(time)
-      fractions.append(new_dropped / (new_dropped + new_applied))
+      yield time, new_dropped / (new_dropped + new_applied)
       before = (dropped, applied)
-  return times, fractions
 
 
 def _with_shares(workers: dict[str, dict[str, Any]]) -> dict[str, Any]:

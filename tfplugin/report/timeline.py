@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +12,6 @@ from typing import NamedTuple
 from tfplugin.events import record
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
-
-if typing.TYPE_CHECKING:
-  from plotly.graph_objects import Figure
 
 STARTING = 'starting'
 WAITING = 'waiting'
@@ -324,7 +320,7 @@ def _apart(marks: Sequence[Mapping[str, Any]], kind: str,
   return found
 
 
-def _add_bars(plot: Figure, state: str, pairs) -> None:
+def _add_bars(plot: panel.Figure, state: str, pairs) -> None:
   if pairs:
     plot.add_bar(
         orientation='h', name=state, y=[task for task, _ in pairs],
@@ -337,7 +333,7 @@ def _add_bars(plot: Figure, state: str, pairs) -> None:
                       '%{x:.2f} s long<extra></extra>')
 
 
-def _add_marks(plot: Figure, kind: str, pairs) -> None:
+def _add_marks(plot: panel.Figure, kind: str, pairs) -> None:
   if pairs:
     symbol, color = _SYMBOLS[kind]
     plot.add_scatter(

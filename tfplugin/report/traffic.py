@@ -34,8 +34,8 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
     if counts:
       exchanges[task] = {
           'num_exchanges': counts[-1][1],
-          'count': series.thin([time - run.start for time, _ in counts],
-                               [count for _, count in counts], limit)}
+          'count': series.thin(
+              [(time - run.start, count) for time, count in counts], limit)}
   saves = [span.secs for spans in timeline.spans_of(run).values()
            for span in spans if span.state == timeline.SAVING]
   return {

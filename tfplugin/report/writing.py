@@ -20,16 +20,9 @@ from typing import Any
 from typing import Optional
 from typing import Union
 
-from tfplugin.report import clipping
-from tfplugin.report import elastic
-from tfplugin.report import losses
 from tfplugin.report import outcome
+from tfplugin.report import page
 from tfplugin.report import pictures
-from tfplugin.report import settings
-from tfplugin.report import speed
-from tfplugin.report import staleness
-from tfplugin.report import timeline
-from tfplugin.report import traffic
 from tfplugin.report.reading import run_data
 
 PathLike = Union[str, os.PathLike]
@@ -40,17 +33,6 @@ PAGE = 'report.html'
 # The version of the format of report.json.
 VERSION = 1
 
-# In the order of the page.
-_SECTIONS = {
-    'timeline': timeline.measure,
-    'speed': speed.measure,
-    'staleness': staleness.measure,
-    'elastic': elastic.measure,
-    'losses': losses.measure,
-    'traffic': traffic.measure,
-    'clipping': clipping.measure,
-    'settings': settings.measure,
-}
 _MICROS = 1e6
 
 
@@ -88,8 +70,6 @@ def write(run_dir: PathLike,
         f'{PAGE} needs plotly, which is not installed. '
         f'{files[JSON]} and {files[TRACE]} are written. Install it with: '
         "python -m pip install 'tfplugin[report]'")
-  # Imported here: plotly is an extra.
-  from tfplugin.report import page
   report = json.loads(files[JSON].read_text())
   files[PAGE] = files[JSON].with_name(PAGE)
   files[PAGE].write_text(page.render(report), encoding='utf-8')
@@ -121,7 +101,8 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   Before them it has `outcome`, for the title. Each section has `missing`: its
   gaps, and the sources that would fill them.
   """
-  sections = {name: section(run) for name, section in _SECTIONS.items()}
+  sections = {name: section.measure(run)
+              for name, section in page.SECTIONS.items()}
   return {'version': VERSION, 'run_dir': run.run_dir,
           'outcome': outcome.measure(run, sections['speed']), **sections}
 

@@ -278,10 +278,10 @@ def test_a_ps_lives_until_the_others_have_ended(tmp_path):
 def test_a_role_that_ignores_sigterm_is_killed(tmp_path):
   code = ('import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); '
           f'print("deaf", flush=True); {_SLEEP}')
-  with local_cluster.LocalCluster(tmp_path) as cluster:
+  with local_cluster.LocalCluster(tmp_path, grace_secs=0.3) as cluster:
     role = _start(cluster, CHIEF, code)
     _wait_until(lambda: 'deaf' in role.log_path.read_text())
-    cluster.end(grace_secs=0.3)
+    cluster.end()
   assert role.status == -signal.SIGKILL
 
 

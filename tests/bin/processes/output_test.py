@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of showing what tasks write."""
 
+import types
+
 import pytest
 
 from tfplugin.bin.processes import output
@@ -72,12 +74,17 @@ def test_each_task_has_a_colour(tmp_path):
   assert said == ['\033[36mchief:0| \033[0ma', '\033[32mworker:0| \033[0ma']
 
 
-@pytest.mark.parametrize('choice, is_terminal, no_color, is_colored', [
-    ('always', False, '1', True), ('never', True, None, False),
-    ('auto', True, None, True), ('auto', True, '', True),
-    ('auto', True, '1', False), ('auto', False, None, False)])
-def test_when_colours_are_used(choice, is_terminal, no_color, is_colored):
-  assert output.should_color(choice, is_terminal, no_color) is is_colored
+@pytest.mark.parametrize('choice, terminal, no_color, is_colored', [
+    ('always', '', '1', True), ('never', 'xterm', '', False),
+    ('auto', 'xterm', '', True), ('auto', 'xterm', '1', False),
+    ('auto', 'dumb', '', False), ('auto', '', '', False)])
+def test_when_colours_are_used(
+    monkeypatch, choice, terminal, no_color, is_colored):
+  monkeypatch.setenv('TERM', terminal or 'xterm')
+  monkeypatch.setenv('NO_COLOR', no_color)
+  stdout = types.SimpleNamespace(isatty=lambda: bool(terminal))
+  monkeypatch.setattr(output, 'sys', types.SimpleNamespace(stdout=stdout))
+  assert output.should_color(choice) is is_colored
 
 
 def test_who_is_not_there_cannot_be_shown():

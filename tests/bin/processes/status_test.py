@@ -13,14 +13,15 @@ from tests.report import hand_written
 from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.events import event_log
+from tfplugin.events import samples as samples_lib
 
 tf1 = tf.compat.v1
 
 
 def _status(time, **kwargs):
-  return status.Status(**{
-      'time': time, 'first_step_time': 1.0, 'global_step': 5, 'local_steps': 3,
-      'loss': 0.5, 'figures': {}, 'counts': {}, **kwargs})
+  return samples_lib.Sample(**{
+      'time': time, 'step': 5, 'loss': 0.5, 'figures': {}, 'num_steps': 3,
+      'counts': {}, **kwargs})
 
 
 def _read(path, task='chief:0'):
@@ -34,16 +35,16 @@ def test_the_hook_writes_the_first_and_the_last_step(tmp_path):
     step = tf1.train.create_global_step()
     train_op = tf1.assign_add(step, 1)
     value = tf.cast(train_op, tf.float32)
-    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'), value / 2,
-                             {'distance': value}, {'dropped': 10 * step})
+    hook = status.make_hook(event_log.EventLog(tmp_path, 'chief:0'), value / 2,
+                            {'distance': value}, {'dropped': 10 * step})
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       session.run(train_op)
       first = _read(tmp_path)
       for _ in range(3):
         session.run(train_op)
   last = _read(tmp_path)
-  assert (first.local_steps, last.local_steps) == (1, 4)
-  assert first.time == first.first_step_time == last.first_step_time
+  assert (first.num_steps, last.num_steps) == (1, 4)
+  assert first.time == first.first_time == last.first_time
   # Figures are those of the last line but one, at most half a second old.
   assert (last.loss, last.counts) == (2.0, {'dropped': 40})
   assert list(last.figures) == ['distance']
@@ -52,8 +53,8 @@ def test_the_hook_writes_the_first_and_the_last_step(tmp_path):
 def test_a_session_without_a_step_writes_no_line(tmp_path):
   with tf.Graph().as_default():
     tf1.train.create_global_step()
-    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'),
-                             tf.constant(1.0), {}, {})
+    hook = status.make_hook(event_log.EventLog(tmp_path, 'chief:0'),
+                            tf.constant(1.0), {}, {})
     with tf1.train.SingularMonitoredSession(hooks=[hook]):
       pass
   assert _read(tmp_path) is None
@@ -62,8 +63,8 @@ def test_a_session_without_a_step_writes_no_line(tmp_path):
 def test_a_loss_that_is_not_finite_is_a_line_of_json(tmp_path):
   with tf.Graph().as_default():
     step = tf1.train.create_global_step()
-    hook = status.StatusHook(event_log.EventLog(tmp_path, 'chief:0'),
-                             tf.constant(np.inf), {}, {})
+    hook = status.make_hook(event_log.EventLog(tmp_path, 'chief:0'),
+                            tf.constant(np.inf), {}, {})
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       session.run(step)
   line, _ = (tmp_path / 'events/chief-0.jsonl').read_text().splitlines()
@@ -85,21 +86,21 @@ def test_the_processes_of_a_session_add_up(tmp_path):
                  _sample(9, 1, 1, pid=2), _sample(10, 30, 2, pid=2),
                  _sample(20, 5, 1, pid=3)):
     samples.take(sample)
-    told.append((samples.status.local_steps, samples.status.counts['dropped']))
+    told.append((samples.status.num_steps, samples.status.counts['dropped']))
   assert told == [(1, 0), (50, 4), (51, 5), (80, 6), (85, 7)]
-  assert samples.status.first_step_time == hand_written.START + 1
+  assert samples.status.first_time == hand_written.START + 1
 
 
 def test_a_new_session_begins_at_nought(tmp_path):
   hand_written.write_events(
       tmp_path, hand_written.event(0, 'chief:0', 'starting', 'begin'),
       _sample(1, 50, 4), hand_written.event(2, 'chief:0', 'ended'))
-  assert _read(tmp_path).local_steps == 50
+  assert _read(tmp_path).num_steps == 50
   hand_written.write_events(tmp_path, hand_written.event(
       9, 'chief:0', 'starting', 'begin', pid=2)._replace(session=2))
   assert _read(tmp_path) is None
   hand_written.write_events(tmp_path, _sample(10, 3, 1, pid=2, session=2))
-  assert (_read(tmp_path).local_steps, _read(tmp_path).counts) == (
+  assert (_read(tmp_path).num_steps, _read(tmp_path).counts) == (
       3, {'dropped': 1})
 
 

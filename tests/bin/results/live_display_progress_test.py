@@ -3,17 +3,18 @@
 """Tests of the progress line, and of what a terminal has instead."""
 
 import io
+import types
 
 from rich import console
 
-from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
+from tfplugin.events import samples
 
 
 def _status(time, step, loss, **kwargs):
-  return status.Status(time, 1.0, step, 3, loss, kwargs.get('figures', {}),
-                       kwargs.get('counts', {}))
+  return samples.Sample(time, step, loss, kwargs.get('figures', {}), 3,
+                        kwargs.get('counts', {}))
 
 
 def _state(*args):
@@ -40,16 +41,21 @@ def test_a_step_beyond_the_last_is_not_shown():
       {'chief:0': _status(1.0, 102, 1.0)}, 100, 1.0)
 
 
-def test_the_rate_is_that_of_the_last_seconds(capsys):
-  shown = live_display.ProgressLines(print, 1000)
-  with shown:
-    for second in range(10):
-      # 10 steps a second at first, 100 from the fifth second on.
-      step = 10 * second if second < 5 else 50 + 100 * (second - 5)
-      shown.update({'chief:0': _state(float(second), step, 1.0)}, {})
+def test_the_rate_is_that_since_the_line_before(capsys, monkeypatch):
+  clock = [0.0]
+  monkeypatch.setattr(live_display, 'time', types.SimpleNamespace(
+      monotonic=lambda: clock[0]))
+  with live_display.ProgressLines(print, 9000) as shown:
+    for second in range(21):
+      clock[0] = float(second)
+      # 10 steps a second at first, 100 from the tenth second on.
+      step = 10 * second if second < 10 else 100 * (second - 9)
+      shown.update({'chief:0': _state(clock[0], step, 1.0)}, {})
     shown.say('worker:0 was ended by SIGKILL')
-  assert shown._rate() == 100.0
-  assert capsys.readouterr().out == 'worker:0 was ended by SIGKILL\n'
+  assert capsys.readouterr().out.splitlines() == [
+      'step 100/9000 | 10 steps/s | loss 1.0000',
+      'step 1100/9000 | 100 steps/s | loss 1.0000',
+      'worker:0 was ended by SIGKILL']
 
 
 def test_a_terminal_has_a_table_below_what_stays():

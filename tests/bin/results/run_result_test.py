@@ -4,14 +4,14 @@
 
 import tensorflow as tf
 
-from tfplugin.bin.processes import status
 from tfplugin.bin.results import run_result
+from tfplugin.events import samples
 
 tf1 = tf.compat.v1
 
 
 def _result(**kwargs):
-  last = status.Status(9.0, 4.0, 60, 25, 0.1, {}, {})
+  last = samples.Sample(9.0, 60, 0.1, {}, 25, {}, 4.0)
   return run_result.Result(**{
       'title': 'mlp with drop_stale', 'accuracy': 0.9721, 'first_step': 0,
       'last_step': 60, 'wall_secs': 12.34,
@@ -56,21 +56,6 @@ def _write(directory, tag, points):
       writer.add_summary(tf1.Summary(value=[
           tf1.Summary.Value(tag=tag, simple_value=value)]), step)
     writer.close()
-
-
-def test_a_curve_is_in_the_order_of_the_steps(tmp_path):
-  _write(tmp_path, 'loss', [(1, 4.0), (9, 1.0), (5, 2.0)])
-  _write(tmp_path / 'eval', 'loss', [(3, 8.0)])
-  assert run_result.read_curve(tmp_path, 'loss') == ([1, 5, 9], [4.0, 2.0, 1.0])
-  assert run_result.read_curve(tmp_path, 'accuracy') == ([], [])
-  assert run_result.read_curve(tmp_path / 'nowhere', 'loss') == ([], [])
-
-
-def test_a_file_that_was_cut_off_counts_as_far_as_it_goes(tmp_path):
-  _write(tmp_path, 'loss', [(1, 4.0), (2, 2.0)])
-  path, = tmp_path.glob('events*')
-  path.write_bytes(path.read_bytes()[:-3])
-  assert run_result.read_curve(tmp_path, 'loss').steps == [1]
 
 
 def test_the_figure_is_a_png(tmp_path):

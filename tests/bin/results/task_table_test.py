@@ -8,9 +8,9 @@ import pytest
 from rich import console
 
 from tests.report import hand_written
-from tfplugin.bin.processes import status as status_lib
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
+from tfplugin.events import samples
 
 event = hand_written.event
 NOW = hand_written.START + 100
@@ -24,8 +24,8 @@ def _state(*events):
 
 
 def _told(secs, step, figures=None, counts=None):
-  return status_lib.Status(hand_written.START + secs, 1.0, step, step, 0.5,
-                       figures or {}, counts or {})
+  return samples.Sample(hand_written.START + secs, step, 0.5, figures or {},
+                        step, counts or {})
 
 
 _TRAINING = event(90, 'chief:0', 'training', 'begin', step=50,

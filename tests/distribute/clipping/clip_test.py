@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tfplugin.distribute import branching
 from tfplugin.distribute.clipping import clip
-from tfplugin.distribute.clipping import row_rewriting
 
 tf1 = tf.compat.v1
 
@@ -149,7 +148,7 @@ def test_ids_do_not_limit_a_slice_over_the_rows():
 def test_a_clip_of_another_worker_meanwhile(
     behavior, monkeypatch, block_bytes, start, axes, clipped):
   """Norms are measured, another worker clips, the clip is written."""
-  monkeypatch.setattr(row_rewriting, '_BLOCK_BYTES', block_bytes)
+  monkeypatch.setattr(clip, '_BLOCK_BYTES', block_bytes)
 
   def cond(should, write, leave, variables):
     with tf.control_dependencies([should]):

@@ -154,7 +154,8 @@ def test_a_task_that_does_not_serve_is_named(monkeypatch):
   monkeypatch.setenv(cluster_config.HOROVOD_PORT_VARIABLE,
                      str(ports.pick_free(1)[0]))
   monkeypatch.setattr(horovod_processes, '_LIMIT_SECS', 0.0)
-  with pytest.raises(TimeoutError, match='worker:0 must serve on port'):
+  with pytest.raises(TimeoutError, match='worker:1 waited 0 s for worker:0 to '
+                     'serve on port'):
     horovod_processes.join(_task(1))
 
 

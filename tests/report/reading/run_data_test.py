@@ -61,7 +61,8 @@ WARNING:tensorflow:step 20 after step 20
 2026-11-22 19:02:25.422060: W tensorflow/core/x.cc:182] no GPU
     W is not the beginning of this line
 ''')
-  assert run_data.read_warnings(tmp_path) == [
+  assert [tuple(warning.values())
+          for warning in run_data.read_warnings(tmp_path)] == [
       ('worker:1', 'step 4 after step 3', 3), ('worker:1', 'slow disk', 2),
       ('worker:1', 'no session', 1), ('worker:1', 'no GPU', 1)]
 

@@ -11,17 +11,17 @@ from tfplugin.report.reading import series
 
 
 def test_few_points_stay_as_they_are():
-  assert series.thin([1, 2, 4], [5, math.inf, 7], 80) == {
+  assert series.thin([(1, 5), (2, math.inf), (4, 7)], 80) == {
       'x': [1.0, 2.0, 4.0], 'y': [5.0, None, 7.0], 'num_points': 3,
       'num_nonfinite': 1}
-  assert series.thin([], [], 80) == {
+  assert series.thin([], 80) == {
       'x': [], 'y': [], 'num_points': 0, 'num_nonfinite': 0}
 
 
 def test_extremes_ends_and_gaps_of_a_million_points_stay():
   y = np.sin(np.arange(1_000_000) / 1e4)
   y[123_456], y[654_321], y[400_001] = 9.0, -9.0, math.nan
-  curve = series.thin(np.arange(1_000_000), y, 2000)
+  curve = series.thin(enumerate(y), 2000)
   points = dict(zip(curve['x'], curve['y']))
   assert len(points) <= 2000 and curve['num_points'] == 1_000_000
   assert (points[123_456.0], points[654_321.0]) == (9.0, -9.0)
@@ -32,15 +32,15 @@ def test_extremes_ends_and_gaps_of_a_million_points_stay():
 
 def test_each_part_keeps_first_last_least_and_largest():
   # Two parts of five points: x below 5, and from 5 on.
-  curve = series.thin(range(10), [3, 1, 2, 9, 4, 5, 5, 8, 0, 6], 10)
+  curve = series.thin(enumerate([3, 1, 2, 9, 4, 5, 5, 8, 0, 6]), 10)
   assert curve['x'] == list(range(10))
-  curve = series.thin(range(12), [3, 1, 2, 9, 4, 4, 5, 5, 5, 8, 0, 6], 10)
+  curve = series.thin(enumerate([3, 1, 2, 9, 4, 4, 5, 5, 5, 8, 0, 6]), 10)
   # Of the first part 2 and 4 at x = 4, of the second 5 at 7 and at 8 go.
   assert curve['x'] == [0, 1, 3, 5, 6, 9, 10, 11]
 
 
 def test_points_at_one_x_are_one_part():
-  curve = series.thin([2.0] * 100, range(100), 10)
+  curve = series.thin([(2.0, y) for y in range(100)], 10)
   assert (curve['x'], curve['y']) == ([2.0, 2.0], [0.0, 99.0])
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ops that compute each row of a batch from the same row of their inputs.
+"""Ops that compute each row of a batch from the same row, and sizes as ops.
 
 The lists affect the speed of towers, not their results: an op that is missing
 is computed once, on the rows of all towers. Shape inference finds the rows of
@@ -12,12 +12,21 @@ it, and the names of ops are not public either.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import tensorflow as tf
 
+# The functions behind `tf.shape`, `tf.size`, `tf.ones_like`, `tf.zeros_like`.
+from tensorflow.python.ops import array_ops
+
 from tfplugin._tf_internals import op_types
+from tfplugin._tf_internals import replacing
 
 # Ops that compute each element from the elements at the same place.
 _ELEMENTWISE = frozenset("""
@@ -234,3 +243,32 @@ _RULES = {
     # Without dimensions it would drop each one that is 1 in a tower.
     'Squeeze': lambda op, inputs: bool(op.get_attr('squeeze_dims')),
 }
+
+
+def sizes_as_ops(applies: Callable[[Any], bool]) -> AbstractContextManager:
+  """Makes functions that count the rows of a tensor read that tensor.
+
+  By default the size of a static shape is a constant: it does not tell what it
+  counts. `applies` returns whether a tensor has rows. The public functions have
+  no such argument. Those behind them are replaced for a while.
+  """
+  by_input, by_tensor = (functools.partial(_reading, applies, name)
+                         for name in ('input', 'tensor'))
+  return replacing.replaced_in_turn(
+      array_ops, shape_internal=by_input, size_internal=by_input,
+      ones_like_impl=by_tensor, array_like_impl=by_tensor)
+
+
+def _reading(applies: Callable[[Any], bool], argument: str,
+             function: Callable) -> Callable:
+  """Returns `function`, with an op as its result where `applies` is True."""
+  signature = inspect.signature(function)
+
+  @functools.wraps(function)  # An inner context reads the signature.
+  def size(*args, **kwargs):
+    bound = signature.bind(*args, **kwargs)
+    if applies(bound.arguments[argument]):
+      bound.arguments['optimize'] = False
+    return function(*bound.args, **bound.kwargs)
+
+  return size

@@ -34,8 +34,6 @@ _EXAMPLE = '--join=10.0.0.7:22000'
 class RangeParser(flags.ArgumentParser):
   """Parser of `N`, or of `MIN:MAX`; returns (N, None) or (MIN, MAX)."""
 
-  syntactic_help = 'N or MIN:MAX'
-
   def parse(self, argument: str) -> tuple[int, Optional[int]]:
     """Returns the pair; raises ValueError for another form."""
     words = str(argument).split(':')

@@ -27,7 +27,8 @@ _LAST_PORT = 65535
 _PYTHON = re.compile(r'python[\d.]*')
 # Python's options without a value.
 _PYTHON_FLAGS = ('-u', '-B', '-O', '-OO', '-E', '-I', '-s', '-S', '-q', '-v')
-_OF_MANIFESTS = ('run_name', 'image', 'claim', 'claim_size', 'resources')
+# Fields that have an effect in manifests alone.
+OF_MANIFESTS = ('run_name', 'image', 'claim', 'claim_size', 'resources')
 # Other fields that a manifest uses.
 _IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'max_workers', 'ps',
                  'evaluator', 'restart', 'max_restarts', 'grace_secs',
@@ -99,30 +100,17 @@ class LaunchOptions:
       if not 0 <= value < math.inf:
         raise ValueError(f'`{name}` must be at least 0 and finite. '
                          f'Received: {value!r}')
-    if self.stall_limit and not self.model_dir:
-      raise ValueError('`stall_limit` needs the events of the tasks, which are '
-                       'in their model_dir. Received: no `model_dir`. Give '
-                       'the one that the program uses.')
+    if self.steps is not None and self.steps < 1:
+      raise ValueError('`steps` must be at least 1. Received: '
+                       f'{self.steps!r}')
     self._check_membership()
     self._check_manifest()
-    self._check_steps()
     self._check_places()
     self.policy()
     language.check_tasks(self.inject, self.num_workers, self.ps,
                          self.evaluator)
     output.TaskOutput(print, pattern=self.grep)
     self._check_commands()
-
-  def _check_steps(self) -> None:
-    if self.steps is None:
-      return
-    if self.steps < 1:
-      raise ValueError('`steps` must be at least 1. Received: '
-                       f'{self.steps!r}')
-    if not self.model_dir:
-      raise ValueError('`steps` needs the events of the tasks, which are in '
-                       'their model_dir. Received: no `model_dir`. Give the '
-                       'one that the program uses.')
 
   def _check_membership(self) -> None:
     if self.max_workers is not None and not self.ps:
@@ -142,24 +130,16 @@ class LaunchOptions:
                          'out.')
 
   def _check_manifest(self) -> None:
-    if self.manifest and self.manifest not in manifests.FORMS:
-      raise ValueError('`manifest` must be one of '
-                       f'{", ".join(manifests.FORMS)}. Received: '
-                       f'{self.manifest!r}')
+    if not self.manifest:
+      return
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
-      is_given = value != field.default
-      if self.manifest and is_given and field.name not in (
-          *_OF_MANIFESTS, *_IN_MANIFESTS):
+      if value != field.default and field.name not in (
+          *OF_MANIFESTS, *_IN_MANIFESTS):
         raise ValueError(f'`{field.name}` has no effect with `manifest`. '
                          f'Received: {value!r}. Leave it out.')
-      if not self.manifest and is_given and field.name in _OF_MANIFESTS:
-        raise ValueError(f'`{field.name}` has no effect without --manifest. '
-                         f'Received: {value!r}. Leave it out, or add '
-                         '--manifest=kubernetes.')
-    if self.manifest:
-      self.pods()
-    if self.manifest and self.max_workers and (
+    self.pods()
+    if self.max_workers and (
         self.manifest != manifests.KUBERNETES or not self.workers or
         self.policy().rules['worker'] == restarts.NEVER):
       raise ValueError(

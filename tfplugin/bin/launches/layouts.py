@@ -28,8 +28,6 @@ class Layout(NamedTuple):
 
   Attributes:
     cluster: The addresses of the tasks, by job, for TF_CONFIG.
-    tasks: The tasks of the whole run.
-    own: The tasks that this launch starts.
     hosts: The machine of each task, by the task's name; empty: this machine.
     who: The name of this launch among several of the run; empty: the only one.
     tf_config: Further keys of the TF_CONFIG of each task.

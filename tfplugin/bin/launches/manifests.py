@@ -58,7 +58,6 @@ class Pods(NamedTuple):
   """The common settings of a run's pods.
 
   Attributes:
-    name: The name of the run.
     grace_secs: For a pod's last checkpoint.
     claim: A PersistentVolumeClaim that every pod mounts; empty: none.
     mount: The path of the claim in the containers.

@@ -29,13 +29,7 @@ _COUNTS = re.compile(r'(\d+)(?:\(x(\d+)\))?(?:,|$)')
 
 
 class Step(NamedTuple):
-  """Slurm's description of this process and its job step.
-
-  Attributes:
-    nodes: The node of each process of the step.
-    rank: The number of this process.
-    job: The number of the job.
-  """
+  """Slurm's nodes of the processes of a step, and this process's number."""
 
   nodes: list[str]
   rank: int
@@ -137,13 +131,9 @@ def _expand_counts(text: str) -> Iterator[int]:
     yield from [int(count)] * int(times or 1)
 
 
-def _matches(pattern: re.Pattern, name: str, text: str
-            ) -> Iterator[tuple[str, str]]:
-  position = 0
-  while position < len(text):
-    match = pattern.match(text, position)
-    if match is None:
-      raise ValueError(f'SLURM_{name} must be a list as Slurm writes it. '
-                       f'Received: {text!r}')
-    position = match.end()
-    yield match[1], match[2] or ''
+def _matches(pattern: re.Pattern, name: str,
+             text: str) -> list[tuple[str, str]]:
+  if not re.fullmatch(f'(?:{pattern.pattern})*', text):
+    raise ValueError(f'SLURM_{name} must be a list as Slurm writes it. '
+                     f'Received: {text!r}')
+  return pattern.findall(text)

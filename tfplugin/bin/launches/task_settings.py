@@ -9,6 +9,7 @@ both over the setting of `all`.
 
 from __future__ import annotations
 
+import collections
 import os
 import re
 import shlex
@@ -54,10 +55,8 @@ class TaskSettings(NamedTuple):
 
   def variables_of(self, task: cluster_config.Task) -> dict[str, str]:
     """Returns the environment variables of a task alone."""
-    merged = {}
-    for variables in reversed([*_most_special_first(self.variables, task)]):
-      merged.update(variables)
-    return merged
+    return dict(collections.ChainMap(
+        *_most_special_first(self.variables, task)))
 
   def cpus_of(self, task: cluster_config.Task) -> Optional[Sequence[int]]:
     """Returns the CPUs of a task; None: any."""
@@ -165,12 +164,7 @@ def _error(flag: str, rule: str, received: object) -> ValueError:
 
 
 class Start(NamedTuple):
-  """The command, variables and CPUs of a task.
-
-  Attributes:
-    variables: Of its environment, besides TF_CONFIG.
-    cpus: None: any CPU.
-  """
+  """The command of a task, its variables besides TF_CONFIG, and its CPUs."""
 
   task: cluster_config.Task
   command: Sequence[str]

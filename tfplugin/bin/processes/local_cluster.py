@@ -15,6 +15,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -27,7 +28,6 @@ from typing import Union
 
 from tfplugin.bin import ports
 from tfplugin.bin.processes import guard
-from tfplugin.bin.processes import interrupts
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role_process
 from tfplugin.bin.processes import spare as spare_lib
@@ -43,16 +43,43 @@ _SPARE_AFTER_SECS = 10.0
 _TRAINING = ('chief', 'worker')
 # Jobs whose failure does not end the run.
 _SPARED = ('worker', 'evaluator')
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class RoleError(RuntimeError):
-  """Error for the end of a role that the run needs.
-
-  Attributes:
-    exit_status: The exit status for the whole program.
-  """
+  """Error for the end of a role that the run needs."""
 
   exit_status = 1
+
+
+class Interrupts:
+  """A context that counts SIGINT, SIGTERM and SIGHUP instead of acting on them.
+
+  Outside the main thread, where Python handles no signals, `count` stays 0.
+  """
+
+  def __init__(self):
+    self.count = 0
+    self._previous = {}
+
+  def __enter__(self) -> Interrupts:
+    if threading.current_thread() is threading.main_thread():
+      for number in _SIGNALS:
+        self._previous[number] = signal.signal(number, self._note)
+    return self
+
+  def __exit__(self, *unused_error) -> None:
+    for number, handler in self._previous.items():
+      # None: Python did not install the handler and cannot restore it.
+      signal.signal(number, handler or signal.SIG_DFL)
+
+  def raise_if_any(self) -> None:
+    """Raises `KeyboardInterrupt` if a signal has arrived."""
+    if self.count:
+      raise KeyboardInterrupt
+
+  def _note(self, *unused_signal: object) -> None:
+    self.count += 1
 
 
 class LocalCluster:
@@ -66,19 +93,6 @@ class LocalCluster:
     lost: Workers, and the evaluator, that failed for good while the run went
       on.
     failed: The role whose end ended the run; None if there was none.
-
-  Example:
-    >>> import sys
-    >>> import tempfile
-    >>> from tfplugin.bin.processes import local_cluster
-    >>> from tfplugin.distribute import cluster_config
-    >>> command = [sys.executable, '-c', 'print("trained")']
-    >>> with local_cluster.LocalCluster(tempfile.mkdtemp()) as cluster:
-    ...   role = cluster.start(cluster_config.Task('chief', 0), command, {})
-    ...   for running in cluster.rounds():
-    ...     pass
-    >>> role.status, role.log_path.read_text().split()
-    (0, ['trained'])
   """
 
   def __init__(self, log_dir: Union[str, os.PathLike], *,
@@ -106,7 +120,7 @@ class LocalCluster:
     self._mark = uuid.uuid4().hex
     self._guard: Optional[subprocess.Popen] = None
     self._spare: Optional[spare_lib.Spare] = None
-    self._interrupts = interrupts.Interrupts()
+    self._interrupts = Interrupts()
     self.roles: list[role_process.Role] = []
     self.lost: list[role_process.Role] = []
     self.failed: Optional[role_process.Role] = None
@@ -202,14 +216,12 @@ class LocalCluster:
       role = min(roles, key=lambda role: role.task.type != 'ps')
       self._spare = spare_lib.Spare(role.command, role.environment)
 
-  def end(self, grace_secs: Optional[float] = None) -> None:
+  def end(self) -> None:
     """Ends every process that still runs, and its children.
 
     The parameter servers end last: they hold the variables for the chief's last
-    checkpoint. Each process has `grace_secs` from SIGTERM to SIGKILL (None: the
-    cluster's value). Another signal to this process cuts the time short.
+    checkpoint. Another signal to this process cuts the grace time short.
     """
-    grace_secs = self._grace_secs if grace_secs is None else grace_secs
     if self._spare is not None:
       self._spare.end()
     seen = self._interrupts.count
@@ -218,13 +230,13 @@ class LocalCluster:
       for role in roles:
         role.restart_at = None
         role.signal(signal.SIGTERM)
-      deadline = time.monotonic() + grace_secs
+      deadline = time.monotonic() + self._grace_secs
       while (any([role.poll() is None for role in roles]) and
              time.monotonic() < deadline and self._interrupts.count == seen):
         time.sleep(_POLL_SECS / 2)
       for role in roles:
         role.signal(signal.SIGKILL)
-        role.wait(grace_secs)
+        role.wait(self._grace_secs)
     guard.kill_marked(self._mark)
 
   def processes(self) -> list[int]:

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
+import sys
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import Optional
 
 from tfplugin.bin.processes import log_tails
 from tfplugin.bin.processes import role_process
@@ -121,11 +122,11 @@ class _Followed:
     return added.decode(errors='replace').splitlines()
 
 
-def should_color(choice: str, is_terminal: bool,
-                 no_color: Optional[str]) -> bool:
+def should_color(choice: str) -> bool:
   """Returns whether `choice` ('always', 'never' or 'auto') gives colours.
 
   With 'auto' a terminal has colours, unless NO_COLOR is set.
   """
   return choice == 'always' or (
-      choice == 'auto' and is_terminal and not no_color)
+      choice == 'auto' and sys.stdout.isatty() and
+      os.environ.get('TERM') != 'dumb' and not os.environ.get('NO_COLOR'))

@@ -44,11 +44,8 @@ class Role:
 
   Attributes:
     address: The address of its server; empty without one.
-    command: The command of its process.
-    environment: The complete environment of its process.
     log_start: The byte of the log at which the output of this process begins.
     status: The exit status; None while it runs, negative after a signal.
-    pid: The id of the current or last process.
     num_in_a_row: Restarts since a process of the role lived for a minute.
     restart_at: The time of the next restart by `time.monotonic`; None without.
     reasons: A description of each failure so far.

@@ -78,12 +78,16 @@ def _status(role, cluster: local_cluster.LocalCluster,
 
 def table(tasks: Sequence[TaskSummary]) -> list[str]:
   """Returns the lines of the table."""
-  rows = [_HEADINGS, *(
+  return aligned([_HEADINGS, *(
       (t.task, t.status, str(t.restarts),
        '' if t.last_step is None else str(t.last_step),
        '; '.join(reason + (f' ({count} times)' if count > 1 else '')
                  for reason, count in collections.Counter(t.reasons).items()))
-      for t in tasks)]
+      for t in tasks)])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+  """Returns a line for each row, the cells of a column below each other."""
   widths = [max(map(len, column)) for column in zip(*rows)]
   return ['  '.join(text.ljust(width) for text, width in zip(row, widths))
           .rstrip() for row in rows]

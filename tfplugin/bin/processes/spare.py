@@ -27,12 +27,7 @@ _OF_TASK = 'TF_CONFIG'
 
 
 class Spare:
-  """The spare process of a launch.
-
-  Attributes:
-    pid: The id of the process.
-    is_used: Whether the process runs a task now.
-  """
+  """The spare process of a launch; it runs a task if `is_used`."""
 
   def __init__(self, command: Sequence[str], environment: Mapping[str, str]):
     """Starts the process, for tasks with this environment.

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
-from typing import NamedTuple
 from typing import Optional
 from typing import Union
 
@@ -24,43 +23,18 @@ tf1 = tf.compat.v1
 _EVERY_SECS = 0.5
 
 
-class Status(NamedTuple):
-  """The state of a role at one moment.
+def make_hook(log: event_log.EventLog, loss: tf.Tensor,
+              figures: Mapping[str, tf.Tensor],
+              counts: Mapping[str, Union[tf.Tensor, Callable[[], tf.Tensor]]],
+              ) -> telemetry_hook.TelemetryHook:
+  """Returns the hook that writes an event twice a second, and at the end.
 
-  Attributes:
-    time: Seconds since the epoch.
-    first_step_time: The end of its first step, likewise.
-    local_steps: Steps of this role in this session.
-    loss: The loss of its last batch.
-    counts: By name; shown as the sums over all roles.
+  The first step has an event, too. An event has scalar tensors by their names.
+  If the task has an event log already, this one takes the place of `log`. A
+  function in `counts` finds its tensor once the graph is complete.
   """
-
-  time: float
-  first_step_time: float
-  global_step: int
-  local_steps: int
-  loss: float
-  figures: dict
-  counts: dict
-
-
-class StatusHook(telemetry_hook.TelemetryHook):
-  """Hook that writes an event twice a second, and at the end.
-
-  The first step has an event, too.
-  """
-
-  def __init__(self, log: event_log.EventLog, loss: tf.Tensor,
-               figures: Mapping[str, tf.Tensor],
-               counts: Mapping[str, Union[tf.Tensor,
-                                          Callable[[], tf.Tensor]]]):
-    """Stores the scalar tensors of the events by their names.
-
-    If the task has an event log already, this one takes the place of `log`. A
-    function in `counts` finds its tensor once the graph is complete.
-    """
-    super().__init__(_StatusSink(log, loss, figures, counts),
-                     every_secs=_EVERY_SECS)
+  return telemetry_hook.TelemetryHook(
+      _StatusSink(log, loss, figures, counts), every_secs=_EVERY_SECS)
 
 
 class _StatusSink(telemetry_hook.Sink):
@@ -109,15 +83,15 @@ class _StatusSink(telemetry_hook.Sink):
 class StatusOfTask:
   """Status of a task, from its samples; one session's processes add up.
 
-  Attributes:
-    status: The newest; None before the first step of its session.
+  `status` is the newest sample, with the steps and counts of the session; None
+  before the first step of its session.
   """
 
   def __init__(self):
-    self.status: Optional[Status] = None
+    self.status: Optional[samples.Sample] = None
     self._last: Optional[record.Event] = None
     # The last status of the session's earlier processes.
-    self._gone: Optional[Status] = None
+    self._gone: Optional[samples.Sample] = None
 
   def begin_session(self) -> None:
     """Forgets the previous session."""
@@ -132,20 +106,15 @@ class StatusOfTask:
                        sample.num_steps < self._last.details['num_steps']):
       self._gone = self.status
     gone = self._gone
-    self.status = Status(
-        time=event.time,
-        first_step_time=self.status.first_step_time if self.status
-        else event.time,
-        global_step=event.step,
-        local_steps=sample.num_steps + (gone.local_steps if gone else 0),
-        loss=sample.loss,
-        figures=sample.figures,
+    self.status = sample._replace(
+        first_time=self.status.first_time if self.status else sample.time,
+        num_steps=sample.num_steps + (gone.num_steps if gone else 0),
         counts={name: count + (gone.counts.get(name, 0) if gone else 0)
                 for name, count in sample.counts.items()})
     self._last = event
 
 
-def combine(statuses: Iterable[Status]) -> dict[str, float]:
+def combine(statuses: Iterable[samples.Sample]) -> dict[str, float]:
   """Returns the figures of the newest status and the sums of all counts."""
   statuses = sorted(statuses, key=lambda s: s.time)
   combined = dict(statuses[-1].figures) if statuses else {}

@@ -68,8 +68,7 @@ class Settings:
 class SupervisedRun:
   """The supervised processes of a run; a context manager.
 
-  Attributes:
-    summary: The outcome of the tasks after the context, as in the file.
+  After the context `summary` is the outcome of the tasks, as in the file.
   """
 
   def __init__(self, settings: Settings, addresses: Mapping[str, list[str]],

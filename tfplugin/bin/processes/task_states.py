@@ -17,6 +17,7 @@ from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import record
+from tfplugin.events import samples
 
 # Clocks of machines agree to this; the rest is the way to the reader.
 _AGREE_SECS = 30.0
@@ -71,7 +72,7 @@ class State:
       self.open.pop(event.name, None)
 
   @property
-  def status(self) -> Optional[status_lib.Status]:
+  def status(self) -> Optional[samples.Sample]:
     """The newest sample; None if this session has none."""
     return self.samples.status
 
@@ -155,8 +156,7 @@ def describe_stop(states: Mapping[str, State]) -> str:
 class TaskStates:
   """The states of a run's tasks, by name.
 
-  Attributes:
-    moved: The time of the newest step by `time.monotonic`.
+  `moved` is the time of the newest step by `time.monotonic`.
   """
 
   def __init__(self, model_dir: Union[str, os.PathLike, None],

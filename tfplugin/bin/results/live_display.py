@@ -16,11 +16,11 @@ from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
 from tfplugin.events import clock
+from tfplugin.events import samples
 
 _EVERY_SECS = 0.5
 # A log file or a pipe gets a line of progress at this interval.
 _PLAIN_EVERY_SECS = 10.0
-_RATE_WINDOW_SECS = 3.0
 # A bar of fewer columns has no words.
 _WIDE = 60
 
@@ -75,8 +75,9 @@ class ProgressLines(Lines):
     """Shows nothing yet; `steps` is the global step at which the run ends."""
     super().__init__(say)
     self._steps = steps
-    self._history: list[tuple[float, int]] = []
     self._last_said = time.monotonic()
+    # The newest sample at the line before.
+    self._last: Optional[samples.Sample] = None
 
   def update(self, states: Mapping[str, task_states.State],
              *unused_args, **unused_kwargs) -> None:
@@ -84,26 +85,17 @@ class ProgressLines(Lines):
     known = {name: state.status for name, state in states.items()
              if state.status is not None}
     newest = max(known.values(), key=lambda s: s.time, default=None)
-    if newest is not None:
-      self._history.append((newest.time, newest.global_step))
-    rate = self._rate()
+    self._last = self._last or newest
     if time.monotonic() - self._last_said >= _PLAIN_EVERY_SECS:
       self._last_said = time.monotonic()
+      rate = 0.0 if newest is None else (
+          newest.step - self._last.step) / max(newest.time - self._last.time,
+                                               1e-3)
       self.say(progress_line(known, self._steps, rate))
-
-  def _rate(self) -> float:
-    """Returns the global steps per second of the last few seconds."""
-    while (len(self._history) > 2 and
-           self._history[-1][0] - self._history[1][0] > _RATE_WINDOW_SECS):
-      self._history.pop(0)
-    if len(self._history) < 2:
-      return 0.0
-    first_time, first_step = self._history[0]
-    time_, step = self._history[-1]
-    return (step - first_step) / max(time_ - first_time, 1e-3)
+      self._last = newest
 
 
-def progress_line(statuses: Mapping[str, status.Status], steps: int,
+def progress_line(statuses: Mapping[str, samples.Sample], steps: int,
                   rate: float) -> str:
   """Returns the progress line, with `rate` in global steps per second.
 
@@ -112,7 +104,7 @@ def progress_line(statuses: Mapping[str, status.Status], steps: int,
   if not statuses:
     return 'starting: no step yet'
   newest = max(statuses.values(), key=lambda s: s.time)
-  step = min(max(s.global_step for s in statuses.values()), steps)
+  step = min(max(s.step for s in statuses.values()), steps)
   parts = [f'step {step}/{steps}', f'{rate:.0f} steps/s',
            f'loss {newest.loss:.4f}']
   combined = status.combine(statuses.values())

@@ -9,7 +9,6 @@ import os
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import NamedTuple
 from typing import Optional
 from typing import Union
 
@@ -23,8 +22,11 @@ from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import status
+from tfplugin.events import samples
+from tfplugin.report.reading import scalars
 
-tf1 = tf.compat.v1
+# The directory to which Estimator writes the summaries of an evaluation.
+_EVALUATION = 'eval'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Result:
   first_step: int
   last_step: int
   wall_secs: float
-  roles: Mapping[str, Optional[status.Status]]
+  roles: Mapping[str, Optional[samples.Sample]]
   start_secs: Mapping[str, float]
   lost: Mapping[str, str]
   restarts: Mapping[str, int]
@@ -55,7 +57,7 @@ class Result:
 
 
 def read_result(options: options_lib.TrainOptions,
-                roles: Mapping[str, Optional[status.Status]],
+                roles: Mapping[str, Optional[samples.Sample]],
                 summary: Sequence[run_summary.TaskSummary], start: float,
                 wall_secs: float, first_step: int) -> Result:
   """Returns the result of a run that has ended, and draws its curves.
@@ -72,7 +74,7 @@ def read_result(options: options_lib.TrainOptions,
       last_step=last_step,
       wall_secs=wall_secs,
       roles=roles,
-      start_secs={name: s.first_step_time - start
+      start_secs={name: s.first_time - start
                   for name, s in roles.items() if s is not None},
       lost={t.task: t.reasons[-1] for t in summary if t.status == 'lost'},
       restarts={t.task: t.restarts for t in summary},
@@ -123,10 +125,10 @@ def show(result: Result) -> None:
                    highlight=False)
 
 
-def _role(name: str, last: Optional[status.Status], result: Result) -> str:
+def _role(name: str, last: Optional[samples.Sample], result: Result) -> str:
   text = 'no step'
   if last is not None:
-    text = f'{last.local_steps} step{"s" if last.local_steps != 1 else ""}'
+    text = f'{last.num_steps} step{"s" if last.num_steps != 1 else ""}'
   if name in result.start_secs:
     text += f', the first after {result.start_secs[name]:.1f} s'
   return '; '.join(filter(None, [text, _fate(name, result)]))
@@ -149,9 +151,10 @@ def _accuracy(options: options_lib.TrainOptions, first_step: int,
 
   Without an evaluator there may be one of an earlier run, which does not count.
   """
-  curve = read_curve(run_files.eval_dir(options.model_dir), 'accuracy')
+  curve = _curve(scalars.read_tree(options.model_dir), _EVALUATION, 'accuracy')
   end_steps = range(max(options.steps, first_step), last_step + 1)
-  accuracies = [value for step, value in zip(*curve) if step in end_steps]
+  accuracies = [value for step, value in zip(curve.steps, curve.values)
+                if step in end_steps]
   return accuracies[-1] if accuracies else None
 
 
@@ -169,46 +172,19 @@ def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
   }
 
 
-class Curve(NamedTuple):
-  """A scalar over the steps, in their order."""
-
-  steps: list[int]
-  values: list[float]
-
-
-def read_curve(directory: Union[str, os.PathLike], tag: str) -> Curve:
-  """Returns the scalar summary `tag` of the event files in `directory`.
-
-  Several runs into one directory make one curve. Where two wrote the same step,
-  the later value counts. A file counts up to a last record that is cut off,
-  because its writer was killed. The curve is empty if there is none.
-  """
-  found = {}
-  for path in sorted(pathlib.Path(directory).glob('events.out.tfevents.*')):
-    try:
-      for event in tf1.train.summary_iterator(str(path)):
-        for value in event.summary.value:
-          if value.tag == tag and value.HasField('simple_value'):
-            found[event.step] = value.simple_value
-    except tf.errors.DataLossError:
-      continue
-  steps = sorted(found)
-  return Curve(steps, [found[step] for step in steps])
-
-
 def draw_curves(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
   """Writes a PNG with loss and accuracy over the steps; returns its path."""
   # Imported late: matplotlib is an extra, and slow.
   from matplotlib import figure
-  eval_dir = run_files.eval_dir(model_dir)
+  found = scalars.read_tree(model_dir)
   picture = figure.Figure(figsize=(10, 4), layout='constrained')
   picture.suptitle(title)
   loss_axes, accuracy_axes = picture.subplots(1, 2)
-  _plot(loss_axes, read_curve(model_dir, 'loss'), 'training, chief', '-')
-  _plot(loss_axes, read_curve(eval_dir, 'loss'), 'held out', 'o-')
+  _plot(loss_axes, _curve(found, '', 'loss'), 'training, chief', '-')
+  _plot(loss_axes, _curve(found, _EVALUATION, 'loss'), 'held out', 'o-')
   loss_axes.set(xlabel='global step', ylabel='loss', yscale='log')
   loss_axes.legend()
-  accuracy = read_curve(eval_dir, 'accuracy')
+  accuracy = _curve(found, _EVALUATION, 'accuracy')
   _plot(accuracy_axes, accuracy, 'held out', 'o-')
   accuracy_axes.set(xlabel='global step', ylabel='accuracy')
   if accuracy.steps:
@@ -218,10 +194,16 @@ def draw_curves(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
   accuracy_axes.legend(loc='lower right')
   for axes in (loss_axes, accuracy_axes):
     axes.grid(alpha=0.3)
-  path = run_files.figure_path(model_dir)
+  path = pathlib.Path(model_dir, 'curves.png')
   picture.savefig(path, dpi=120)
   return path
 
 
-def _plot(axes, curve: Curve, label: str, style: str) -> None:
+def _curve(found: Mapping[str, Mapping[str, scalars.Curve]], directory: str,
+           tag: str) -> scalars.Curve:
+  """Returns a curve of a directory; it is empty if there is none."""
+  return found.get(directory, {}).get(tag, scalars.Curve([], [], []))
+
+
+def _plot(axes, curve: scalars.Curve, label: str, style: str) -> None:
   axes.plot(curve.steps, curve.values, style, label=label, markersize=4)

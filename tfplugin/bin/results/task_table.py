@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Optional
 
-from tfplugin.bin.processes import status as status_lib
 from tfplugin.bin.processes import task_states
 
 # A training task writes an event every 5 s; after this time three are missing.
@@ -64,11 +63,14 @@ def figures_of(state: task_states.State) -> dict[str, str]:
   """Returns the newest figures and counts of a wrapper by their headings."""
   figures = {name: state.details[name] for name in _FIGURES
              if name in state.details}
+  counts = dict(state.details)
   if state.status is not None:
     figures.update((_HEADINGS.get(name, name), value)
                    for name, value in state.status.figures.items())
+    counts.update((f'num_{name}', count)
+                  for name, count in state.status.counts.items())
   return {**{name: f'{value:.3g}' for name, value in figures.items()},
-          **_counted({**state.details, **_counts(state.status)})}
+          **_counted(counts)}
 
 
 def draw(lines: Sequence[Line], width: int, height: int, wraps: bool = False):
@@ -122,19 +124,13 @@ def _numbers(state: task_states.State) -> dict[str, str]:
   step, rate = state.step, state.details.get('steps_per_sec')
   if status is not None and (state.last is None or
                              status.time >= state.last.time):
-    step = status.global_step
+    step = status.step
   told = {'step': '' if step is None else str(step),
           'steps/s': '' if rate is None else f'{rate:.1f}'}
   told.update(figures_of(state))
   if status is not None:
     told['loss'] = f'{status.loss:.4f}'
   return told
-
-
-def _counts(status: Optional[status_lib.Status]) -> dict[str, int]:
-  """Returns the counts of a status under their names in events."""
-  return {f'num_{name}': count
-          for name, count in (status.counts if status else {}).items()}
 
 
 def _counted(details: Mapping[str, float]) -> dict[str, str]:

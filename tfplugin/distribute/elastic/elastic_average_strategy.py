@@ -19,8 +19,6 @@ from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.values import first_values
 
-tf1 = tf.compat.v1
-
 
 class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
                              tf.distribute.Strategy):

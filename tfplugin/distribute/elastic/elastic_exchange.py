@@ -15,16 +15,15 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import branching
+from tfplugin.distribute import conditional_update
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.elastic import packed_moves
 from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.updates import finite_updates
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
@@ -76,7 +75,7 @@ class Exchange:
           notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
     self._pairs, self.inputs = {}, []
-    self.finite = finite_updates.FiniteUpdates(
+    self.finite = conditional_update.FiniteUpdates(
         settings.on_nonfinite, 'elastic_average/num_nonfinite',
         local_step.device)
     self._overlapped = (overlapped_exchange.OverlappedExchange(
@@ -282,12 +281,11 @@ class Exchange:
     def send(differences):
       with update_audit.OF_RULES.passing(
           [v for pair in pairs for v in (*pair.copies, pair.center)]):
-        moves = packed_moves.send_all(pairs, differences, self._use_locking)
+        moves = pair_moves.send_all(pairs, differences, self._use_locking)
       moves += tf.nest.flatten([advance() for _, advance in counters])
-      with tf1.control_dependencies([m for m in moves if m is not None]):
-        return tf.constant(True)
+      return branching.done(moves)
 
-    differences = packed_moves.receive_all(
+    differences = pair_moves.receive_all(
         pairs, self._settings.rate(self._num_worker), self._wire(steps_before),
         self._settings.has_parts if has_parts is None else has_parts)
     if not (self.finite.is_asked and pairs):
@@ -310,10 +308,9 @@ class Exchange:
 
   def _skip(self, pairs) -> tf.Tensor:
     """Counts a skipped exchange."""
-    with tf1.control_dependencies([
+    return branching.done([
         *self.finite.count(), *(op for pair in pairs
-                                for op in pair_moves.move_nothing(pair))]):
-      return tf.constant(True)
+                                for op in pair_moves.move_nothing(pair))])
 
 
 def _written(pairs, counters) -> list[tf.Variable]:

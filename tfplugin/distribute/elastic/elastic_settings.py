@@ -19,7 +19,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.sessions import membership
-from tfplugin.distribute.sessions import present_workers
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
 
@@ -236,7 +235,7 @@ class ElasticSettings(ElasticOptions):
     if self.follows_workers:
       return elastic.default_moving_rate(
           self.communication_period,
-          tf.cast(present_workers.read(num_worker), tf.float64))
+          tf.cast(membership.read_present(num_worker), tf.float64))
     return elastic.default_moving_rate(self.communication_period,
                                        self.num_worker or num_worker)
 

@@ -17,6 +17,7 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import refusals
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
@@ -24,7 +25,6 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
-from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.updates import met_updates
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
@@ -223,12 +223,12 @@ class ElasticSteps(met_updates.MetUpdates):
     var = _tf_internals.own_variable(var)
     update = super()._update
     if self._is_in_step:
-      keras_refusals.refuse_keras_3_update(
+      refusals.refuse_keras_3_update(
           fn, self._container_strategy(),
           'it sums the gradients of all devices, of which each has its own')
     step = parameter_server_base.global_step()
     if step is not None and self._settings.count_steps == 'communications':
-      keras_refusals.refuse_keras_step_count(
+      refusals.refuse_keras_step_count(
           fn, self._container_strategy(), ", or pass count_steps='local'")
       if self._is_in_step and parameter_server_base.unwrapped(var) is step:
         if not self.only:  # Once for all replicas.

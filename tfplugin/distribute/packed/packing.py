@@ -28,8 +28,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import placement
 
-tf1 = tf.compat.v1
-
 # Larger tensors are not packed: copying them twice takes longer than a call.
 # docs/exchange.md has the figures.
 MAX_BYTES = 1 << 15

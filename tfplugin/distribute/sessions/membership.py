@@ -1,28 +1,46 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of `TF_CONFIG` for a run that workers may join, and their checks.
+"""Workers that may join a run: keys of `TF_CONFIG`, number, sessions.
 
-There are two, beside `cluster` and `task`:
+There are two keys, beside `cluster` and `task`:
 
   max_workers: In every task of a run that workers may join: how many may train
     at the same time, besides the chief.
   joins: True in a worker that joins. Its cluster has the parameter servers, the
     chief and itself. The other tasks' clusters do not name it.
+
+The number of workers that train now is in a table of the first parameter
+server. A table, unlike a variable, needs no initialisation and is in no
+checkpoint, and its value changes without a new graph. The chief alone changes
+it, in a session of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
+from typing import Any
 from typing import NamedTuple
 from typing import Optional
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import placement
+
+tf1 = tf.compat.v1
 
 MAX_WORKERS = 'max_workers'
 JOINS = 'joins'
+# The server of the number, its table and the key.
+_SERVER = '/job:ps/task:0'
+_TABLE = 'tfplugin_num_workers'
+_KEY = 'present'
+# The job of the server of a worker that joins.
+_BOOT = 'boot'
 
 
 class Membership(NamedTuple):
@@ -103,3 +121,79 @@ def refuse(what: str) -> None:
         'number of workers restarts the whole group. Received: a `TF_CONFIG` '
         f'with `{MAX_WORKERS if seen.is_open else JOINS}`. Start the run with '
         'a fixed number, e.g. --workers=3.')
+
+
+def read_present(otherwise: int) -> tf.Tensor:
+  """Returns how many workers train now, the chief included: an int64 scalar.
+
+  It is `otherwise` before the first number is written. Each run reads it anew.
+  """
+  with placement.only_on(_SERVER):
+    return tf.raw_ops.LookupTableFindV2(
+        table_handle=_table(), keys=tf.constant(_KEY),
+        default_value=tf.constant(otherwise, tf.int64))
+
+
+def write_present(number: tf.Tensor) -> tf.Operation:
+  """Returns the op that writes that number, on the current device."""
+  return tf.raw_ops.LookupTableInsertV2(
+      table_handle=_table(), keys=tf.constant(_KEY), values=number)
+
+
+def _table() -> tf.Tensor:
+  return tf.raw_ops.MutableHashTableV2(
+      key_dtype=tf.string, value_dtype=tf.int64, shared_name=_TABLE)
+
+
+def session_config(task: cluster_task.ClusterTask,
+                   config: Optional[tf1.ConfigProto] = None) -> tf1.ConfigProto:
+  """Returns `config` with the cluster of a worker that joins.
+
+  In any other task it is a copy of `config`. None stands for the default.
+  """
+  result = tf1.ConfigProto()
+  if config is not None:
+    result.CopyFrom(config)
+  if read().joins:
+    spec = task.cluster_spec
+    result.cluster_def.CopyFrom(tf.train.ClusterSpec({
+        'ps': {index: spec.task_address('ps', index)
+               for index in spec.task_indices('ps')},
+        task.job: {task.index: spec.task_address(task.job, task.index)},
+    }).as_cluster_def())
+    # Otherwise the session would have variables of its own.
+    result.experimental.share_session_state_in_clusterspec_propagation = True
+  return result
+
+
+@contextlib.contextmanager
+def joining(task: cluster_task.ClusterTask,
+            estimator: tf.estimator.Estimator) -> Iterator[None]:
+  """Makes an Estimator train in a worker that joins; else it changes nothing.
+
+  No other task's cluster names this worker, and a TensorFlow server's cluster
+  never changes. Two things let it train nevertheless:
+
+  * Its server starts in a cluster of its own, with the only job `boot`. A
+    server with the worker's own name could not take a session of another
+    cluster.
+  * Its sessions bring their cluster along: the parameter servers and itself.
+    Each parameter server then opens connections for that session alone. The
+    sessions share the variables of the other sessions.
+
+  The sessions do not see other workers, and other workers do not see it. Its
+  end breaks no other session.
+  """
+  if not read().joins:
+    yield
+    return
+  _tf_internals.start_at_once(estimator)
+  address = task.cluster_spec.task_address(task.job, task.index)
+
+  def boot(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {**arguments, 'server_or_cluster_def': {_BOOT: [address]},
+            'job_name': _BOOT, 'task_index': 0}
+
+  with _tf_internals.servers_and_sessions_through(
+      boot, lambda config: session_config(task, config)):
+    yield

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce of a tf.distribute strategy, with its gradient, in any graph.
+"""All-reduces of a tf.distribute strategy: with a gradient, by group, packed.
 
 In a graph with collections, `ReplicaContext.all_reduce` refuses a value that
 depends on a variable. It takes the other replicas' values, computed from the
@@ -10,6 +10,7 @@ same variable, for its own inputs.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import Union
@@ -20,14 +21,14 @@ from tfplugin import _tf_internals
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
-from tfplugin.ops import weighted_sum
-
-tf1 = tf.compat.v1
+from tfplugin.ops import batch_parts
 
 Summand = Union[tf.Tensor, tf.IndexedSlices]
 
 _SUM = tf.distribute.ReduceOp.SUM
 _gradient_numbers = itertools.count()
+# Packing larger tensors saves nothing: a copy costs as much as a separate op.
+_MAX_PACKED_ELEMENTS = 1 << 14
 
 
 def all_reduce_sum(
@@ -76,7 +77,7 @@ def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
       context.strategy.extended.shares_of_rows[context.tfplugin_shard])
 
   def reduce(part: Summand) -> Summand:
-    part = weighted_sum.weighted_sum([part], [weight])
+    part = batch_parts.weighted_sum([part], [weight])
     is_sparse = isinstance(part, tf.IndexedSlices)
     return (_reduce if is_sparse else _sum_over_all)(context, part)
 
@@ -169,3 +170,62 @@ def _scale_rows(x: tf.IndexedSlices, factor: int):
     return None
   rows = x.dense_shape[:1] * tf.cast(factor, x.dense_shape.dtype)
   return tf.concat([rows, x.dense_shape[1:]], axis=0)
+
+
+class PackedReduction(tf.distribute.ReductionToOneDevice):
+  """Sum over the devices of one host, with small tensors packed by dtype.
+
+  A model has many small variables, and each sum, copy and dispatch has a cost.
+  Sparse gradients stay sparse: their rows are concatenated.
+
+  Supported: `cross_device_ops` of `tf.distribute.MirroredStrategy`.
+  """
+
+  def batch_reduce_implementation(self, reduce_op, value_destination_pairs,
+                                  options):
+    """See base class."""
+    packs = _packs(value_destination_pairs)
+    reduced = {}
+    for indices in packs:
+      pack = [value_destination_pairs[i][0] for i in indices]
+      reduced.update(zip(indices, self._reduce_pack(reduce_op, pack, options)))
+    return [
+        reduced[i] if i in reduced else self.reduce_implementation(
+            reduce_op, value, destination, options)
+        for i, (value, destination) in enumerate(value_destination_pairs)]
+
+  def _reduce_pack(self, reduce_op, pack: Sequence, options) -> list:
+    """Reduces the per-replica values `pack` with one sum."""
+    shapes = [value.values[0].shape for value in pack]
+    flat = []
+    for tensors in zip(*(value.values for value in pack)):
+      with tf.device(tensors[0].device):
+        flat.append(tf.concat([tf.reshape(t, [-1]) for t in tensors], axis=0))
+    flat = _tf_internals.regroup(tuple(flat))
+    total = self.reduce_implementation(reduce_op, flat, flat, options)
+    parts = []
+    for part in total.values:
+      with tf.device(part.device):
+        split = tf.split(part, [shape.num_elements() for shape in shapes])
+        parts.append([tf.reshape(s, shape) for s, shape in zip(split, shapes)])
+    return [_tf_internals.regroup(values) for values in zip(*parts)]
+
+
+def _packs(value_destination_pairs: Sequence) -> list[list[int]]:
+  """Returns the indices of the pairs that reduce together, by dtype."""
+  packs = {}
+  for index, (value, destination) in enumerate(value_destination_pairs):
+    if _is_packable(value, destination):
+      packs.setdefault(value.values[0].dtype, []).append(index)
+  return [pack for pack in packs.values() if len(pack) > 1]
+
+
+def _is_packable(value, destination) -> bool:
+  """Returns whether `value` is small and is reduced to its own devices."""
+  if not isinstance(value, tf.distribute.DistributedValues) or not isinstance(
+      destination, tf.distribute.DistributedValues):
+    return False
+  return all(
+      isinstance(tensor, tf.Tensor) and tensor.shape.is_fully_defined() and
+      tensor.shape.num_elements() <= _MAX_PACKED_ELEMENTS
+      for tensor in value.values)

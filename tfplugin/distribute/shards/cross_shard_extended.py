@@ -16,16 +16,13 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
-from tfplugin.distribute.shards import horovod_processes
-from tfplugin.distribute.shards import packed_reduction
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.processes import cluster_sums
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
-from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
@@ -33,10 +30,6 @@ from tfplugin.distribute.variables import same_values
 tf1 = tf.compat.v1
 
 _SUM = tf.distribute.ReduceOp.SUM
-
-# Small gradients are sent together, in several packs: one is sent while the
-# next one is being made.
-_BYTES_PER_PACK = 2 << 20
 
 
 class GroupReduction(met_updates.MetUpdates):
@@ -121,7 +114,7 @@ class GroupReduction(met_updates.MetUpdates):
   def _update(self, var, fn, args, kwargs, group):
     groups = self._container_strategy().group_assignment
     if groups is not None and len(groups) > 1:
-      keras_refusals.refuse_keras_update(
+      refusals.refuse_keras_update(
           fn, 'a Keras optimizer sums over all shards, not over the groups of '
           '`group_assignment`', ', or leave out the groups')
     return super()._update(var, fn, args, kwargs, group)
@@ -302,36 +295,4 @@ class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
   def __init__(self, strategy: tf.distribute.Strategy,
                devices: Sequence[str]):
     super().__init__(strategy, devices=list(devices),
-                     cross_device_ops=packed_reduction.PackedReduction())
-
-
-class ClusterExtended(cluster_sums.ClusterSums, GroupReduction,
-                      mirrored_variables.MirroredInGraph,
-                      _tf_internals.CollectiveAllReduceExtended):
-  """The devices of every worker of a cluster, by TensorFlow's collectives."""
-
-  def __init__(self, strategy: tf.distribute.Strategy,
-               devices: Sequence[str]):
-    self._devices_of_worker = tuple(devices)
-    try:
-      super().__init__(
-          strategy, cluster_resolver=None, communication_options=(
-              tf.distribute.experimental.CommunicationOptions(
-                  bytes_per_pack=_BYTES_PER_PACK)))
-    except RuntimeError as error:
-      if not _tf_internals.is_late(error):
-        raise
-      raise RuntimeError(
-          '`CrossShardStrategy` of several processes must be created before '
-          'the program creates a model, a variable or a tensor. Received: one '
-          'that is created later. Create it at the start of the program.'
-      ) from error
-
-  def _initialize_local_devices(self, cluster_resolver, worker_device):
-    del cluster_resolver
-    kind = tf.DeviceSpec.from_string(self._devices_of_worker[0]).device_type
-    return tuple(worker_device + d for d in self._devices_of_worker), kind
-
-
-class HorovodExtended(horovod_processes.HorovodReduction, ClusterExtended):
-  """The same devices; Horovod sums, TensorFlow's collectives do all else."""
+                     cross_device_ops=all_reduce.PackedReduction())

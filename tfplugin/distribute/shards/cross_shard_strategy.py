@@ -12,8 +12,9 @@ import tensorflow as tf
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute import refusals
 from tfplugin.distribute.sessions import membership
+from tfplugin.distribute.shards import cluster_extended
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
@@ -28,7 +29,7 @@ TENSORFLOW = 'tensorflow'
 HOROVOD = 'horovod'
 
 
-class CrossShardStrategy(shard_loss.ScalesLoss, refusal_mixins.OneStrategy,
+class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
                          tf.distribute.MirroredStrategy):
   """Strategy that trains one model on shards of a batch, each with a copy.
 
@@ -204,9 +205,9 @@ class _ClusterStrategy(CrossShardStrategy,
 
   def _make_extended(self, devices: list[str]):
     if self._engine == TENSORFLOW:
-      return cross_shard_extended.ClusterExtended(self, devices)
+      return cluster_extended.ClusterExtended(self, devices)
     horovod_processes.join(cluster_task.from_environment())
-    return cross_shard_extended.HorovodExtended(self, devices)
+    return cluster_extended.HorovodExtended(self, devices)
 
 
 # Estimator recognises a strategy that runs its own session by the class name.

@@ -25,13 +25,11 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 
-tf1 = tf.compat.v1
-
 _MEAN = tf.distribute.ReduceOp.MEAN
-_REPORT_SECS = 30.0
 _LIMIT_SECS = 600.0
 
 
@@ -118,7 +116,7 @@ def _description(task: cluster_task.ClusterTask) -> dict[str, str]:
   if task.training_index == 0:
     _serve('127.0.0.1' if is_local else '', int(port), task.num_workers)
   else:
-    _wait_for(first, host, int(port))
+    _wait_for(task.name, first, host, int(port))
   rank, size = str(task.training_index), str(task.num_workers)
   return {
       'HOROVOD_RANK': rank, 'HOROVOD_SIZE': size,
@@ -154,23 +152,16 @@ def _serve(host: str, port: int, size: int) -> None:
   threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
-def _wait_for(name: str, host: str, port: int) -> None:
-  begin = reported = time.monotonic()
+def _wait_for(who: str, name: str, host: str, port: int) -> None:
+  patience = time_limit.Patience(who, _LIMIT_SECS)
   while True:
     try:
       socket.create_connection((host, port), timeout=1.0).close()
       return
     except OSError as error:
-      now = time.monotonic()
-      if now - begin > _LIMIT_SECS:
-        raise TimeoutError(
-            f'{name} must serve on port {port} of {host}, for Horovod\'s '
-            f'processes to find each other. Received: {error}, for '
-            f'{_LIMIT_SECS:.0f} s. See its log.') from error
-      if now - reported > _REPORT_SECS:
-        reported = now
-        tf1.logging.info('Waiting for %s on port %d of %s, %.0f s so far.',
-                     name, port, host, now - begin)
+      patience.check(
+          f'{name} to serve on port {port} of {host}, where the processes of '
+          f'Horovod find each other ({error})', 'See its log.')
       time.sleep(0.1)
 
 

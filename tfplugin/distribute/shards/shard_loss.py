@@ -11,6 +11,24 @@ is not divided, and neither is it as a term of another loss:
 TensorFlow checks only the last loss that was built, which may be a metric's.
 Here the ops that made the loss are inspected. Eager execution has no such ops,
 and the last loss that was built decides.
+
+A mean of the batch needs the denominator of the whole batch.
+
+The reductions of `tf.compat.v1.losses` divide a sum by a count: of non-zero
+weights, of elements, or by a sum of weights. In a shard it is the shard's count
+n[i], and a mean of such means is not the mean of the batch. With
+
+  n[i]  ->  weight[i] * sum{j} n[j]
+
+in the place of n[i], the weighted sum over shards has the value and the
+gradients of the batch. Other terms of the loss make no difference:
+
+  sum{i} weight[i] * S[i] / (weight[i] * sum{j} n[j])  =  S / n
+
+In a branch, a loop or a function no shard knows the count of another one. If
+n[i] is the number of elements, it needs none: the weights of shards are their
+shares of the rows. If n[i] depends on weights of the loss, the loss is refused
+there.
 """
 
 from __future__ import annotations
@@ -18,12 +36,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.variables import same_values
+from tfplugin.ops import batch_parts
 from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
@@ -75,9 +96,9 @@ class ScalesLoss:
     return divided(loss, self.reduced_together)
 
 
-@contextlib.contextmanager
 def minimising(strategy: tf.distribute.Strategy,
-               scale: Callable[[tf.Tensor], tf.Tensor]) -> Iterator[None]:
+               scale: Callable[[tf.Tensor], tf.Tensor],
+               ) -> contextlib.AbstractContextManager:
   """Makes v1 optimizers in replicas of `strategy` minimise `scale(loss)`."""
 
   def scaled(loss: tf.Tensor) -> Optional[tf.Tensor]:
@@ -85,8 +106,7 @@ def minimising(strategy: tf.distribute.Strategy,
         not tf.distribute.in_cross_replica_context())
     return scale(loss) if is_own else None
 
-  with _tf_internals.losses_scaled(scaled):
-    yield
+  return _tf_internals.losses_scaled(scaled)
 
 
 def _check_not_divided(loss: tf.Tensor, number: int) -> None:
@@ -140,7 +160,8 @@ def _sums(loss: tf.Tensor) -> list:
   pending, terms = [(loss, 1.0)], []
   while pending:
     term, coefficient = pending.pop()
-    if not _has_sum(term):
+    if not any(_tf_internals.reduction_of(last) in _SUMS
+               for last in _behind(term)):
       continue
     if _is_sum(term):
       terms.append((term, coefficient))
@@ -209,11 +230,6 @@ def _is_constant(tensor: tf.Tensor) -> bool:
               _tf_internals.gives_rows(last.op))) for last in _behind(tensor))
 
 
-def _has_sum(tensor: tf.Tensor) -> bool:
-  return any(_tf_internals.reduction_of(last) in _SUMS
-             for last in _behind(tensor))
-
-
 def _behind(tensor: tf.Tensor) -> Iterator[tf.Tensor]:
   """Yields the tensors that `tensor` is made from, down to reduced losses."""
   pending, seen = [tensor], set()
@@ -228,3 +244,62 @@ def _behind(tensor: tf.Tensor) -> Iterator[tf.Tensor]:
       pending += last.op.inputs
       pending += [output for inner in _tf_internals.ops_of_bodies(last.op)
                   for output in inner.outputs]
+
+
+def share_denominators(ops_by_shard: Sequence[Sequence[tf.Operation]],
+                       weights: Sequence[batch_parts.Weight]) -> None:
+  """Makes the mean losses of all shards divide by the common count.
+
+  `weights` are the factors of the shards' losses. A RuntimeError is raised if
+  shards have different numbers of such losses. It is also raised for a weighted
+  one in a branch, a loop or a function.
+  """
+  counts_by_shard = [_counts(ops) for ops in ops_by_shard]
+  sizes = [len(counts) for counts in counts_by_shard]
+  if len(set(sizes)) > 1:
+    raise RuntimeError(
+        'Shards must compute the same losses. Received: a model_fn with '
+        f'{sizes} mean losses in shards 0 to {len(sizes) - 1}. Add the same '
+        'losses whatever the shard.')
+  for counts in zip(*counts_by_shard):
+    _share_one(counts, weights)
+
+
+def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
+  """Returns the denominators of the mean losses among `ops`, in order."""
+  found = []
+  for op in ops:
+    for inner in _tf_internals.ops_of_bodies(op):
+      _check_size(inner)
+    if _tf_internals.is_in_branch_or_loop(op):
+      _check_size(op)
+      continue
+    count = _tf_internals.mean_loss_denominator(op)
+    if count is not None:
+      found.append(count)
+  return found
+
+
+def _check_size(op: tf.Operation) -> None:
+  """Raises if `op` is a mean loss whose count depends on weights."""
+  count = _tf_internals.mean_loss_denominator(op)
+  for source in graph_order.upstream(
+      [] if count is None else [count.op], of_values=True,
+      stop=_tf_internals.is_size):
+    if not (source.inputs or _tf_internals.is_size(source)) and (
+        _tf_internals.may_vary(source)):
+      raise RuntimeError(
+          'A mean loss with weights must be outside of `tf.cond`, '
+          '`tf.while_loop` and `tf.function` in a model_fn that is built in '
+          f'several shards. Received: {op.name} inside one of these. Compute '
+          'the loss in every step, and let branches choose the values that it '
+          'is given.')
+
+
+def _share_one(counts: Sequence[tf.Tensor],
+               weights: Sequence[batch_parts.Weight]) -> None:
+  consumers = [list(count.consumers()) for count in counts]
+  with tf.control_dependencies(None):
+    total = tf.add_n(list(counts))
+    for count, weight, ops in zip(counts, weights, consumers):
+      _tf_internals.redirect(ops, count, total * tf.cast(weight, total.dtype))

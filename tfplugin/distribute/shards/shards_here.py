@@ -1,9 +1,17 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shards that the current code runs on: TPU shards, replicas, towers ...
+"""Shards that the current code runs on, of every kind, and sums over them.
 
 Each kind of shards has a size, a sum over a group, and the factor of a shard's
-loss. It applies the gradients of all shards once.
+loss. It applies the gradients of all shards once. The sums:
+
+  tf.distribute replicas:  an all-reduce by the strategy, also of the shards of
+                           a decorator; a TPUStrategy uses the TPU's own op.
+  TPU shards:              CrossReplicaSum, inside a `tpu_shard_context`
+                           (TPUEstimator, `tf.compat.v1.tpu.shard`).
+  one shard:               the value itself.
+
+The TPU path has been checked as a graph; it was built, not run.
 """
 
 from __future__ import annotations
@@ -11,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from typing import Any
+from typing import Optional
 
 import tensorflow as tf
 
@@ -151,9 +160,6 @@ class Replicas(Shards):
     if groups_lib.group_size(groups, self.size) < self.size:
       apply = call.per_copy()  # May refuse, before anything is summed.
       return apply(self.sums(grads_and_vars, groups))
-    return self._apply_to_all(call, grads_and_vars)
-
-  def _apply_to_all(self, call, grads_and_vars):
     extended = tf.distribute.get_strategy().extended
     with getattr(extended, 'summing_totals', contextlib.nullcontext)():
       return call.apply_once(grads_and_vars)
@@ -183,6 +189,60 @@ class SharingReplicas(Replicas):
     with extended.applying_sums():
       return call.apply([
           (g if g is None else total(g), v) for g, v in grads_and_vars])
+
+
+def cross_replica_sum(
+    x: all_reduce.Summand,
+    group_assignment: groups_lib.GroupAssignment = None,
+    name: Optional[str] = None,
+) -> all_reduce.Summand:
+  """Sums `x` over the shards of its group.
+
+  Every shard must call this function, in the same order. Gradients flow: the
+  gradient of a sum over shards is the sum of the shards' gradients. The sum of
+  `IndexedSlices` has the rows of all shards, repeated ids included.
+
+  With groups under tf.distribute, one all-reduce sums each group in a separate
+  slice. So the traffic grows with the number of groups.
+
+  Args:
+    x: Tensor of any shape, or `IndexedSlices`; same dtype and shape on each
+      shard (for `IndexedSlices`, the number of rows may differ, except on TPU).
+    group_assignment: List of lists of shard indices that sum together, all of
+      one size. None sums over all shards.
+    name: A name scope for the ops of the sum.
+
+  Returns:
+    The sum over this shard's group, of the kind, dtype and shape of `x`. With
+    one shard, `x`.
+
+  Raises:
+    ValueError: `group_assignment` is no partition of the shards in equal
+      groups.
+    RuntimeError: Called in the cross-replica context of a strategy.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> strategy = tf.distribute.MirroredStrategy(
+    ...     ['CPU:0', 'CPU:1'], tf.distribute.ReductionToOneDevice())
+    >>> def shard():
+    ...   index = tf.distribute.get_replica_context().replica_id_in_sync_group
+    ...   return tfplugin.cross_replica_sum(tf.cast(index, tf.float32) + 1.0)
+    >>> [float(y) for y in
+    ...  strategy.experimental_local_results(strategy.run(shard))]
+    [3.0, 3.0]
+
+  Differences from tf.contrib:
+    `tf.contrib.tpu.cross_replica_sum` exists on TPU only, and densifies an
+    `IndexedSlices`.
+
+  References:
+    `tf.compat.v1.tpu.cross_replica_sum`.
+  """
+  with tf.name_scope(name) if name else contextlib.nullcontext():
+    return shards_here('cross_replica_sum').sum(
+        x, group_assignment)
 
 
 def shards_here(caller: str) -> Shards:

@@ -14,21 +14,19 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import refusal_mixins
+from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.shards.building import loss_denominators
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
-from tfplugin.distribute.updates import keras_refusals
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -37,7 +35,7 @@ _NONE = (None, tf.VariableAggregation.NONE)
 _MEAN = tf.distribute.ReduceOp.MEAN
 
 
-class SharedShards(shard_loss.ScalesLoss, refusal_mixins.NoKerasSessions,
+class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
                    tf1.distribute.Strategy, tf.distribute.Strategy):
   """Strategy that builds a function once per shard, with shared variables.
 
@@ -50,8 +48,8 @@ class SharedShards(shard_loss.ScalesLoss, refusal_mixins.NoKerasSessions,
   _collective_key_base = 0
 
   def __init__(self, devices: Sequence[str],
-               loss_weights: Optional[Sequence[weighted_sum.Weight]] = None,
-               shares_of_rows: Optional[Sequence[weighted_sum.Weight]] = None,
+               loss_weights: Optional[Sequence[batch_parts.Weight]] = None,
+               shares_of_rows: Optional[Sequence[batch_parts.Weight]] = None,
                group_assignment: groups_lib.GroupAssignment = None):
     """Makes a strategy for one graph, with a shard on each of `devices`.
 
@@ -102,7 +100,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   def __init__(self, strategy: tf.distribute.Strategy,
                devices: Sequence[str],
-               shares_of_rows: Sequence[weighted_sum.Weight]):
+               shares_of_rows: Sequence[batch_parts.Weight]):
     """See `SharedShards`."""
     self.shares_of_rows = shares_of_rows
     self._are_sums = False
@@ -132,13 +130,13 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     self._run.warn_of_own_change(gradient)
     if self._run.branches.is_here():
       # The update that follows refuses it, unless all shards have the same.
-      return weighted_sum.weighted_sum([gradient], [float(len(group))])
+      return batch_parts.weighted_sum([gradient], [float(len(group))])
 
     def merge(strategy: tf.distribute.Strategy, gradient: Any) -> Any:
       values = strategy.experimental_local_results(gradient)
       if len(values) == 1:
         values = values * self.num_shards
-      return weighted_sum.weighted_sum(
+      return batch_parts.weighted_sum(
           [values[shard] for shard in group], [1.0] * len(group))
 
     return tf.distribute.get_replica_context().merge_call(
@@ -174,7 +172,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     reported_values.show_batch_values(
         run, group, getattr(result, 'loss', None))
     for group in groups:
-      loss_denominators.share(
+      shard_loss.share_denominators(
           [run.record.ops_of(shard) for shard in group],
           [strategy.loss_weights[shard] for shard in group])
 
@@ -227,7 +225,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
   def _reduce_to(self, reduce_op, value, destinations, options):
     values = self._local_results(value)
     if reduce_op == _MEAN and len(values) > 1:
-      return weighted_sum.weighted_sum(values, self.shares_of_rows)
+      return batch_parts.weighted_sum(values, self.shares_of_rows)
     return super()._reduce_to(reduce_op, value, destinations, options)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
@@ -242,14 +240,14 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     values = self._local_results(gradient)
     # In a branch TensorFlow fails at a sum of one tensor with itself.
     if self._are_sums or all(value is values[0] for value in values):
-      return values[0] if self._are_sums else weighted_sum.weighted_sum(
+      return values[0] if self._are_sums else batch_parts.weighted_sum(
           values[:1], [sum(self._container_strategy().loss_weights)])
     self._run.warn_of_own_change(values[0])
-    return weighted_sum.weighted_sum(
+    return batch_parts.weighted_sum(
         values, self._container_strategy().loss_weights)
 
   def _update(self, var, fn, args, kwargs, group):
-    keras_refusals.refuse_keras_3_update(
+    refusals.refuse_keras_3_update(
         fn, self._container_strategy(),
         'in a graph it returns nothing that a session could run')
     if _tf_internals.is_distributed_variable(var):

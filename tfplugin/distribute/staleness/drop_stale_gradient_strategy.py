@@ -18,9 +18,9 @@ from tfplugin.distribute import conditional_update
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import refusals
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
-from tfplugin.distribute.updates import keras_refusals
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
@@ -187,7 +187,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
         args, kwargs)
 
   def _update(self, var, fn, args, kwargs, group):
-    keras_refusals.refuse_keras_step_count(fn, self._container_strategy())
+    refusals.refuse_keras_step_count(fn, self._container_strategy())
     update = super()._update
     gates = self._gates()
     variable = parameter_server_base.unwrapped(var)
@@ -257,8 +257,6 @@ class _Gated:
 
 
 def _update_if(accepted: tf.Tensor, make_update) -> tf.Operation:
-  def apply():
-    with tf1.control_dependencies(tf.nest.flatten(make_update())):
-      return tf.constant(True)
-
-  return tf.group(tf1.cond(accepted, apply, lambda: tf.constant(False)))
+  return tf.group(tf1.cond(
+      accepted, lambda: branching.done(tf.nest.flatten(make_update())),
+      lambda: tf.constant(False)))

@@ -15,13 +15,11 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import conditional_update
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.staleness import step_order
-from tfplugin.distribute.updates import finite_updates
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
-
-tf1 = tf.compat.v1
 
 # The change of an update, for messages.
 AUDITED = 'drops updates that are stale'
@@ -91,7 +89,7 @@ class StalenessGate:
     if self._on_nonfinite == nonfinite.APPLY:
       return decision
     return decision._replace(accepted=tf.logical_and(
-        decision.accepted, finite_updates.accepted(
+        decision.accepted, conditional_update.accepted(
             self._on_nonfinite, gradients, names, decision.reading)))
 
 

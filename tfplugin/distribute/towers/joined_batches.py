@@ -12,7 +12,7 @@ from typing import Union
 
 import tensorflow as tf
 
-from tfplugin.ops import row_padding
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -77,7 +77,7 @@ def join(batches: Sequence[Any]) -> Optional[JoinedBatches]:
         joined.append(_concat(own))
         composites.append(joined[-1])
       else:
-        own = row_padding.fill_up(own)
+        own = batch_parts.fill_up(own)
         joined.append(tf.concat(own, 0))
         if own[0].shape.rank is not None:
           dense.append(joined[-1])
@@ -114,7 +114,7 @@ def _first(scalars: Sequence[tf.Tensor]) -> tf.Tensor:
 def _num_rows(leaf: Any) -> Rows:
   rank = leaf.shape.rank
   rows = tf.compat.dimension_value(leaf.shape[0]) if rank else None
-  return row_padding.num_rows(leaf) if rows is None else rows
+  return batch_parts.num_rows(leaf) if rows is None else rows
 
 
 def _rows_of_all(by_leaf: Sequence[Sequence[Rows]]) -> Sequence[Rows]:

@@ -29,14 +29,14 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import row_analysis
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
 # By `batch_norm`, the weights of the moments of the towers, given the rows of
 # each. None: a tower has no moments of its own.
 WEIGHTS_OF_MOMENTS = {
-    'mean': weighted_sum.row_shares,
+    'mean': batch_parts.row_shares,
     # The first tower has rows whenever any tower has.
     'first': lambda rows: [1.0] + [0.0] * (len(rows) - 1),
     'sync': None,
@@ -112,7 +112,7 @@ class SplitGraph:
       with self._building('whole'):
         self._wholes[tensor.ref()] = whole = (
             tf.concat(parts, rows.axis) if rows else
-            weighted_sum.weighted_sum(parts, self._moments))
+            batch_parts.weighted_sum(parts, self._moments))
         whole.set_shape(tensor.shape)
     return self._wholes[tensor.ref()]
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -80,3 +81,17 @@ def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
         'depend on them, run once, on the first device, for the rows of all '
         'towers. The numbers are right. %s of them use a variable, the first '
         'ones are: %s.', len(names), ', '.join(names[:3]))
+
+
+def check_loss_reduction(loss_reduction: Optional[str]) -> None:
+  """Raises unless `loss_reduction` makes the loss of a tower a scalar.
+
+  The towers of tf.contrib needed the argument; here no number depends on it.
+  """
+  reduction = tf1.losses.Reduction
+  known = {key for key in reduction.all() if key != reduction.NONE}
+  if loss_reduction is not None and loss_reduction not in known:
+    raise ValueError(
+        f'`loss_reduction` must be one of {sorted(known)}. '
+        f'Received: {loss_reduction!r}. Losses of towers can be joined only '
+        'where each is a scalar.')

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import contact
@@ -51,13 +52,12 @@ def check(task: cluster_task.ClusterTask, model_dir: str) -> None:
   spec = task.cluster_spec
   others = [name for name in (*(f'ps:{i}' for i in spec.task_indices('ps')),
                               *task.training_tasks) if name != task.name]
-  deadline = time.monotonic() + AWAY_SECS
+  patience = time_limit.Patience(task.name, AWAY_SECS)
   while len(contact.unreachable(spec, others)) == len(others):
     if chief_report.is_written(model_dir):
       raise RunFinishedError(OVER)
-    if time.monotonic() > deadline:
-      raise TimeoutError(
-          f'{task.name} waited {AWAY_SECS:g} s for a sign of the run that it '
-          f'joined: {", ".join(others)}. The run has ended, without a report '
-          f'in {model_dir}. Start the run again.')
+    patience.check(
+        f'a sign of the run that it joined: {", ".join(others)}',
+        f'The run has ended, without a report in {model_dir}. Start the run '
+        'again.')
     time.sleep(_POLL_SECS)

@@ -12,7 +12,6 @@ from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
-from tfplugin.hooks.endings import closing
 from tfplugin.hooks.endings import task_records
 
 tf1 = tf.compat.v1
@@ -97,4 +96,4 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
       task_records.report_left(
           self._task.cluster_spec, self._task.name,
           time_limit_secs=self._time_limit_secs)
-    closing.close_in_time(close)
+    guarded_graphs.close_in_time(close)

@@ -23,7 +23,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.distribute.sessions import present_workers
+from tfplugin.distribute.sessions import membership
 
 tf1 = tf.compat.v1
 
@@ -86,7 +86,7 @@ class Board:
         lambda held: tf.maximum(held, self._numbers))
     self._end = self._changed(
         lambda held: in_state(held, self._numbers))
-    self._count = present_workers.write(self._most)
+    self._count = membership.write_present(self._most)
     self._arrive = self._changed(
         lambda held: in_state(held, _NUM_STATES + PRESENT))
     self._claim = self._changed(self._claimed)

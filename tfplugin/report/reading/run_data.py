@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 from typing import Optional
 from typing import Union
 
@@ -62,7 +61,7 @@ class RunData:
   earlier_options: Mapping[int, Mapping[str, Any]] = dataclasses.field(
       default_factory=dict)
   summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  warnings: Sequence[Warning] = ()
+  warnings: Sequence[Mapping[str, Any]] = ()
   pauses: Sequence[tuple[float, float]] = ()
 
   @property
@@ -95,6 +94,25 @@ class RunData:
     """The tasks that train."""
     return [task for task in self.events_of
             if task.partition(':')[0] in _TRAINING_JOBS]
+
+  def points(self, tags: Sequence[str],
+             figure: str) -> dict[str, list[tuple[float, float]]]:
+    """Returns times and values by task; samples replace scalars.
+
+    `tags` are names of the figure in TensorBoard, the preferred one first. The
+    times are in seconds since the first event.
+    """
+    found = {}
+    for tag in tags:
+      for task, curve in scalars_lib.by_task(self.scalars, tag).items():
+        found.setdefault(task, list(zip(curve.times, curve.values)))
+    for task, samples in self.samples.items():
+      pairs = [(sample.time, sample.figures[figure]) for sample in samples
+               if figure in sample.figures]
+      if pairs:
+        found[task] = pairs
+    return {task: [(time - self.start, value) for time, value in found[task]]
+            for task in sorted(found)}
 
   @property
   def technique(self) -> Optional[str]:
@@ -160,22 +178,12 @@ def _order(task: str) -> tuple[int, str, int]:
   return rank, job, int(index) if index.isdigit() else 0
 
 
-class Warning(NamedTuple):  # noqa: A001 (it is what a run calls it)
-  """A warning, or an error, that a task logged.
+def read_warnings(run_dir: Union[str, os.PathLike]) -> list[dict[str, Any]]:
+  """Returns the warnings and errors in `logs/<task>.log`, by frequency.
 
-  `text` is its first line, and `count` its number of occurrences.
-  """
-
-  task: str
-  text: str
-  count: int
-
-
-def read_warnings(run_dir: Union[str, os.PathLike]) -> list[Warning]:
-  """Returns the warnings of `logs/<task>.log`, the most frequent first.
-
-  Warnings that differ in numbers alone are one. Warnings of deprecation are
-  left out: they are for the author of the model.
+  Each has `task`, `text`, which is its first line, and `count`. Warnings that
+  differ in numbers alone are one. Warnings of deprecation are left out: they
+  are for the author of the model.
   """
   counts, texts = collections.Counter(), {}
   for path in sorted(pathlib.Path(run_dir, 'logs').glob('*-*.log')):
@@ -189,5 +197,5 @@ def read_warnings(run_dir: Union[str, os.PathLike]) -> list[Warning]:
         kind = f'{job}:{index}', _NUMBER.sub('0', match[1])
         texts.setdefault(kind, match[1][:_MAX_CHARS])
         counts[kind] += 1
-  return [Warning(kind[0], texts[kind], count)
+  return [{'task': kind[0], 'text': texts[kind], 'count': count}
           for kind, count in counts.most_common(_MAX_WARNINGS)]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,21 +35,22 @@ def budget(num_lines: int) -> int:
              _MOST_POINTS)
 
 
-def thin(x: Sequence[float], y: Sequence[float],
+def thin(points: Iterable[tuple[float, float]],
          max_points: int) -> dict[str, Any]:
   """Returns a curve of at most `max_points`, as report.json has it.
 
-  `x` ascends, `y` may have NaN and infinity, and `max_points` is at least 5.
-  The result has `x` and `y` (None where it is not finite) of the kept points.
+  `points` are pairs of x, which ascends, and y, which may be NaN or infinity.
+  `max_points` is at least 5. The result has `x` and `y` of the kept points; y
+  is None where it is not finite.
   `num_points` and `num_nonfinite` count all points.
 
   Example:
     >>> from tfplugin.report.reading import series
-    >>> curve = series.thin(range(1000), [0] * 500 + [7] + [0] * 499, 10)
+    >>> curve = series.thin(enumerate([0] * 500 + [7] + [0] * 499), 10)
     >>> max(curve['y']), curve['num_points'], len(curve['y']) <= 10
     (7.0, 1000, True)
   """
-  x, y = np.asarray(x, float), np.asarray(y, float)
+  x, y = np.fromiter(points, np.dtype((float, 2))).T
   is_finite = np.isfinite(y)
   if len(x) > max_points:
     kept = _kept(x, y, is_finite, max_points // _OF_A_PART)

@@ -28,7 +28,7 @@ PERIOD, STEPS = 3, 8
 NOTHING_SAVED = {'save_checkpoint_secs': None, 'save_summaries_steps': None,
                  'log_step_count_steps': None}
 DEVICE = '/job:worker/task:0'
-# With one parameter server; tests/distribute/elastic/packed_moves_test.py
+# With one parameter server; tests/distribute/elastic/pair_moves_packed_test.py
 # explains them.
 IN_THE_STEP = {('worker', 'ps'): 3, ('ps', 'worker'): 2}
 

@@ -126,10 +126,7 @@ class OverlappedExchange(separate_run.SeparateRun):
                                   elastic_pairs.read(snapshot.local_center))
               for pair, snapshot in zip(pairs, snapshots)
               if pair.local_center is not None]
-    with tf1.control_dependencies([
-        *(m for m in moves if m is not None),
-        self._set_in_flight(False)]):
-      return tf.constant(True)
+    return branching.done([*moves, self._set_in_flight(False)])
 
   def _begin(self, pairs, snapshots, step):
     served = self.check_served(_UNSERVED)
@@ -142,5 +139,4 @@ class OverlappedExchange(separate_run.SeparateRun):
       taken.append(self._set_in_flight(True))
     with tf1.control_dependencies([t for t in taken if t is not None]):
       begun = self.begin(step)
-    with tf1.control_dependencies([begun]):
-      return tf.constant(True)
+    return branching.done([begun])

@@ -163,8 +163,7 @@ class SeparateRun:
   def _tell(self):
     with placement.only_on(self._device):
       done = self._done.enqueue(True)
-    with tf1.control_dependencies([done]):
-      return tf.constant(True)
+    return branching.done([done])
 
 
 def is_useful(pairs: Iterable[elastic_pairs.Pair]) -> bool:

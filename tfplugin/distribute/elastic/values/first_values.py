@@ -285,9 +285,8 @@ def _written(pairs: Sequence[elastic_pairs.Pair],
   before = prints.read_value()
 
   def hand_on(pair):
-    with tf1.control_dependencies([elastic_pairs.write(
-        pair.center, 'update', elastic_pairs.read(pair.local))]):
-      return tf.constant(True)
+    return branching.done([elastic_pairs.write(
+        pair.center, 'update', elastic_pairs.read(pair.local))])
 
   done = []
   for i, pair in enumerate(pairs):

@@ -199,9 +199,8 @@ class SetValues:
       return tf.group(ended, name=name)
 
   def _exchange(self) -> tf.Tensor:
-    done = [self._exchanged(*each) for each in zip(self.pairs, self._seen)]
-    with tf1.control_dependencies(done):
-      return tf.constant(True)
+    return branching.done(
+        self._exchanged(*each) for each in zip(self.pairs, self._seen))
 
   def _exchanged(self, pair, seen):
     with placement.only_on(self._device):
@@ -219,11 +218,10 @@ class SetValues:
 
 def _given(pair, seen, print_, value) -> tf.Tensor:
   """Writes the value that was set to the centre and all copies."""
-  with tf1.control_dependencies([
+  return branching.done([
       *(elastic_pairs.write(variable, 'update', value)
         for variable in (pair.center, *pair.copies)),
-      elastic_pairs.write(seen, 'update', print_)]):
-    return tf.constant(True)
+      elastic_pairs.write(seen, 'update', print_)])
 
 
 def _taken(pair, seen) -> tf.Tensor:
@@ -233,10 +231,9 @@ def _taken(pair, seen) -> tf.Tensor:
 
   def take():
     value = elastic_pairs.read(pair.center)
-    with tf1.control_dependencies([
+    return branching.done([
         *(elastic_pairs.write(copy, 'update', value) for copy in pair.copies),
-        elastic_pairs.write(seen, 'update', print_)]):
-      return tf.constant(True)
+        elastic_pairs.write(seen, 'update', print_)])
 
   return branching.cond(
       tf.reduce_any(tf.not_equal(print_, seen.read_value())), take,

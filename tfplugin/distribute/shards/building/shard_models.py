@@ -43,8 +43,7 @@ class ShardModels:
     self._graph = tf1.get_default_graph()
     self._devices, self._outer_devices = (
         devices, _tf_internals.device_functions())
-    self._collections = ShardCollections(
-        self._graph, len(devices))
+    self.collections = ShardCollections(self._graph, len(devices))
     self._variable_scope = tf1.get_variable_scope()
     # Absolute: a name depends on the shard, not on the place of its call.
     outer = self._graph.get_name_scope()
@@ -61,7 +60,7 @@ class ShardModels:
               self._graph, self._name_on_one_device)):
         yield
     finally:
-      self._collections.join()
+      self.collections.join()
     self.variables.check_all_taken()
 
   def enter(self, shard: int, stack: contextlib.ExitStack) -> None:
@@ -75,20 +74,12 @@ class ShardModels:
         self._variable_scope, auxiliary_name_scope=False))
     stack.enter_context(tf.name_scope(self._name_scope(shard)))
 
-  def show(self, shard: int) -> None:
-    """Replaces the collections of the graph by those of `shard`."""
-    self._collections.show(shard)
-
-  def keep(self, shard: int) -> None:
-    """Keeps the graph's collections as the collections of `shard`."""
-    self._collections.keep(shard)
-
   @contextlib.contextmanager
   def together(self) -> Iterator[None]:
     """Assigns the entries that all shards make once to the first shard."""
-    self._collections.show(0)
+    self.collections.show(0)
     yield
-    self._collections.keep(0)
+    self.collections.keep(0)
 
   def _name_scope(self, shard: int) -> str:
     """Returns the name scope of `shard`; the first one adds none."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -81,14 +80,16 @@ class ShardRun:
       context.merge_call = functools.partial(self._merge_call, outer, shard)
       if self.models is not None:
         context.all_reduce = functools.partial(all_reduce.all_reduce, context)
-      with contextlib.ExitStack() as stack:
-        stack.enter_context(context)
-        stack.enter_context(self._turn(shard))
-        if self.models is not None:
-          self.models.enter(shard, stack)
-        stack.enter_context(tf.variable_creator_scope(
-            functools.partial(self._create_for_all, shard)))
-        return fn(*args, **kwargs)
+      with context:
+        self._resume(shard)
+        with contextlib.ExitStack() as stack:
+          if self.models is not None:
+            self.models.enter(shard, stack)
+          stack.enter_context(tf.variable_creator_scope(
+              functools.partial(self._create_for_all, shard)))
+          result = fn(*args, **kwargs)
+        self._pause(shard, 'its end')
+      return result
 
     return build
 
@@ -139,9 +140,11 @@ class ShardRun:
             f'{call.label} inside one of these. Make the call in every step, '
             'and let branches choose the values that it is given.')
       stack.enter_context(outer)
-      stack.enter_context(self._waiting(shard, call.label))
-      return outer.merge_call(
+      self._pause(shard, call.label)
+      result = outer.merge_call(
           functools.partial(self._merged, merge_fn), args=(call,))
+      self._resume(shard)
+      return result
 
   def _merged(self, merge_fn: Callable, strategy: tf.distribute.Strategy,
               calls: Any) -> Any:
@@ -156,24 +159,11 @@ class ShardRun:
       return self.branches.run(
           merge_fn, strategy, calls, functools.partial(_spread, len(calls)))
 
-  @contextlib.contextmanager
-  def _turn(self, shard: int) -> Iterator[None]:
-    """Assigns the ops that are made inside to `shard`."""
-    self._resume(shard)
-    yield
-    self._pause(shard, 'its end')
-
-  @contextlib.contextmanager
-  def _waiting(self, shard: int, label: str) -> Iterator[None]:
-    """Marks `shard` as waiting for the others in `label`."""
-    self._pause(shard, label)
-    yield
-    self._resume(shard)
-
   def _pause(self, shard: int, label: str) -> None:
+    """Ends a turn of `shard`, which waits in `label`."""
     self.record.end(shard)
     if self.models is not None:
-      self.models.keep(shard)
+      self.models.collections.keep(shard)
     elif shard:
       # Made only so that all shards build the same graph.
       summaries = tf1.get_collection_ref(tf1.GraphKeys.SUMMARIES)
@@ -182,9 +172,10 @@ class ShardRun:
     self._waits[shard] = label
 
   def _resume(self, shard: int) -> None:
+    """Assigns the ops that are made from now on to `shard`."""
     self.record.begin(shard)
     if self.models is not None:
-      self.models.show(shard)
+      self.models.collections.show(shard)
 
   def _create_for_all(self, shard: int, next_creator: Callable,
                       **kwargs: Any) -> tf.Variable:

@@ -165,7 +165,8 @@ class BatchValues:
         self._with.add(tensor.ref())
         return True
       seen.add(last.ref())
-      if same_values.is_declared(last) or not self._is_made_here(last.op):
+      if same_values.is_declared(last) or (
+          last.graph is self._graph and not self._is_own(last.op)):
         continue
       # A fed value is the same for all shards.
       if _tf_internals.gives_rows(last.op) and last.op.inputs:
@@ -173,9 +174,6 @@ class BatchValues:
       pending += _tf_internals.sources_of(last)
     self._without |= seen
     return False
-
-  def _is_made_here(self, op: tf.Operation) -> bool:
-    return op.graph is not self._graph or self._is_own(op)
 
   def _analyse(self, value: tf.Tensor, order: dict) -> None:
     """Finds the row-wise ops behind `value`."""
@@ -185,16 +183,14 @@ class BatchValues:
     pending, found = [value.op], set()
     while pending:
       op = pending.pop()
-      if op not in found and op not in self._added and self._reaches_op(op):
+      if op not in found and op not in self._added and any(
+          t.ref() not in self._leaves and self._reaches(t)
+          for t in op.outputs):
         found.add(op)
         pending += [t.op for t in op.inputs]
     self._added |= found
     for op in sorted(found, key=order.get):
       self._analysis.add(op)
-
-  def _reaches_op(self, op: tf.Operation) -> bool:
-    return any(t.ref() not in self._leaves and self._reaches(t)
-               for t in op.outputs)
 
   def _gathered(self, value: tf.Tensor,
                 gather: Gather) -> tuple[dict, set[tf.Operation]]:

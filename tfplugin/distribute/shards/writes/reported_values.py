@@ -61,12 +61,9 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
         'batch.', len(losses), total.name)
   losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
   for loss in losses:
-    shown = None
-    for op in set(loss.consumers()) - behind:
-      shown = tf.cast(total, loss.dtype) if shown is None else shown
-      for index, tensor in enumerate(op.inputs):
-        if tensor is loss:
-          _tf_internals.redirect_input(op, index, shown)
+    readers = set(loss.consumers()) - behind
+    if readers:
+      _tf_internals.redirect(readers, loss, tf.cast(total, loss.dtype))
 
 
 def unnamed(loss: tf.Tensor) -> tf.Tensor:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Updates by replicas, of variables with a copy for each replica.
+"""Updates by replicas, of variables with a copy for each replica, or with one.
 
 Gradients are accumulated over steps in a variable without an `aggregation`.
 TensorFlow lets every replica add its own value to its copy. Their sum can then
@@ -9,7 +9,8 @@ an addition is the mean over the replicas, so that the copies stay the same:
 
   sum{replicas} copy[replica]  =  sum{replicas} mean{replicas} copy[replica]
 
-An update in a branch then needs only the copy of the first replica.
+An update in a branch then needs only the copy of the first replica. The shards
+of a decorator have one variable, which holds that mean.
 
 Other values that a model_fn writes are computed from the rows of all replicas,
 as on one device (`batch_values.py`). A write is refused if its value for all
@@ -19,22 +20,24 @@ rows is not known. So no checkpoint holds a value of one replica alone.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import Optional
 
+import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.writes import agreed_writes
 from tfplugin.distribute.shards.writes import batch_values
 from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
-from tfplugin.ops import weighted_sum
+from tfplugin.ops import batch_parts
 
+_ADDITIONS = ('assign_add', 'assign_sub', 'scatter_add', 'scatter_sub')
 _RESULT_OF_WRITE = (
     '{} in a branch of shards must not be given the result of an earlier '
     'write there, which only the first shard makes. Received: {!r}. Give it '
@@ -49,16 +52,11 @@ def use_batch_values(variable: tf.Variable,
   `variable` was made without an `aggregation`. `copies` are the copies of the
   shards; None: there is one.
   """
-  variable.__class__ = _with_batch_values(type(variable))
+  variable.__class__ = _tf_internals.subclass(BatchWrites, type(variable))
   variable.tfplugin_copies = copies
   # Its statistics are means over the replicas, as in Keras 2.
   variable.tfplugin_is_mean = variable.dtype.is_floating and (
       _tf_internals.is_asked_by_keras_3())
-
-
-@functools.cache
-def _with_batch_values(kind: type) -> type:
-  return type(kind.__name__, (BatchWrites, kind), {})
 
 
 def _writing(method: str, *arguments: str) -> Callable:
@@ -120,7 +118,7 @@ class BatchWrites:
     if own.is_of_rows(value):
       return _mean(value) if self.tfplugin_is_mean else self._of_batch(
           own, method, value, of_gradients)
-    agreed_writes.check_no_count(self, method, value, own.num_rows)
+    check_no_count(self, method, value, own.num_rows)
     own.warn_of_counts(value)
     return self._of_no_rows(method, value)
 
@@ -131,11 +129,11 @@ class BatchWrites:
     if self.tfplugin_copies is None:
       tf.distribute.get_replica_context().merge_call(branch_calls.labelled(
           f'`{method}` of `{self.name}`',
-          functools.partial(_check_same, self, method)), args=(value,))
+          functools.partial(_check_all, self, method)), args=(value,))
     return value
 
   def _is_mean_of(self, method: str) -> bool:
-    return method in agreed_writes.ADDITIONS and self.dtype.is_floating
+    return method in _ADDITIONS and self.dtype.is_floating
 
   def _of_batch(self, own: batch_values.BatchValues, method: str, value: Any,
                 of_gradients: bool) -> Any:
@@ -145,8 +143,7 @@ class BatchWrites:
         raise batch_values.UnknownValueError('a value made of gradients')
       return own.of_all(value, _gather)
     except batch_values.UnknownValueError as error:
-      raise agreed_writes.unknown(
-          self, method, error, error.remedy) from error
+      raise unknown(self, method, error, error.remedy) from error
 
 
 def _group_size() -> int:
@@ -161,7 +158,7 @@ def _sum(value: all_reduce.Summand) -> all_reduce.Summand:
 
 def _mean(value: all_reduce.Summand) -> all_reduce.Summand:
   """Returns the mean over the replicas of the group."""
-  return weighted_sum.weighted_sum([_sum(value)], [1.0 / _group_size()])
+  return batch_parts.weighted_sum([_sum(value)], [1.0 / _group_size()])
 
 
 def _gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:
@@ -184,8 +181,70 @@ def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:
   del strategy, value
 
 
-def _check_same(variable: tf.Variable, method: str,
-                strategy: tf.distribute.Strategy, value: Any) -> None:
+def _check_all(variable: tf.Variable, method: str,
+               strategy: tf.distribute.Strategy, value: Any) -> None:
   """Raises unless all shards write the same to a shared variable."""
-  agreed_writes.check_same(
-      variable, method, strategy.experimental_local_results(value))
+  check_same(variable, method, strategy.experimental_local_results(value))
+
+
+def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
+              group: Sequence[int]) -> Any:
+  """Returns the value to write for all shards, from the value of each shard.
+
+  `variable` has no `aggregation`. `group` has the shards that reduce together
+  with the first one. Raises ValueError if the values differ and their mean
+  would be wrong.
+  """
+  if same_values.are_same(values):
+    return values[0]
+  dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
+  if method not in _ADDITIONS or not dtype.is_floating:
+    check_same(variable, method, values)
+  return batch_parts.weighted_sum(
+      [values[i] for i in group], [1.0 / len(group)] * len(group))
+
+
+def check_same(variable: tf.Variable, method: str,
+               values: Sequence[Any]) -> None:
+  """Raises ValueError unless all shards write the same.
+
+  `variable` was made without an `aggregation`. `values` has the value of each
+  shard.
+  """
+  if not same_values.are_same(values):
+    dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
+    raise unknown(variable, method, f'values of {dtype.name} that differ '
+                  'between shards')
+
+
+def check_no_count(variable: tf.Variable, method: str, value: Any,
+                   num_rows: Optional[int]) -> None:
+  """Raises ValueError if a constant may be the number of rows of each shard.
+
+  `num_rows` is that number, where it is static.
+  """
+  number = tf.get_static_value(value) if tf.is_tensor(value) else value
+  if num_rows and np.size(number) == 1 and not isinstance(
+      number, (tf.IndexedSlices, tf.Variable)) and number is not None and (
+          np.ravel(number)[0] == num_rows):
+    raise unknown(
+        variable, method, f'the constant {num_rows}, which is the number of '
+        'rows of each shard, too', 'Count rows by `tf.shape(x)[0]`.')
+
+
+def unknown(variable: tf.Variable, method: str, what: Any,
+            remedy: str = '') -> ValueError:
+  """Returns the error for a value that shards do not have in common.
+
+  `what` describes the value. Without a `remedy`, the error explains how to make
+  the value common.
+  """
+  return ValueError(
+      f'`{method}` in several shards must write a value that all shards have '
+      'in common, gradients, or a number computed from the rows by ops that '
+      f'can be recomputed for all rows. Received: {what}, for '
+      f'`{variable.name}`, made without an `aggregation`. ' + (
+          remedy or 'Make it the same in all shards before it is written: '
+          '`tfplugin.cross_replica_sum(s)` is the sum over all rows of a sum '
+          '`s` over the rows of a shard, and a mean is such a sum divided by '
+          '`tfplugin.cross_replica_sum(tf.cast(tf.shape(x)[0], s.dtype))`.'))

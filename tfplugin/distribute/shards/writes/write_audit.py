@@ -28,8 +28,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.writes import agreed_writes
 from tfplugin.distribute.shards.writes import batch_values
+from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
@@ -74,12 +74,12 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
       if not is_alone and not same_values.are_same(values):
         raise batch_values.UnknownValueError(first.name)
     except batch_values.UnknownValueError as error:
-      raise agreed_writes.unknown(
+      raise shard_writes.unknown(
           variable, method, error, error.remedy) from error
     if not of_gradients:
-      agreed_writes.check_no_count(variable, method, first, own.num_rows)
+      shard_writes.check_no_count(variable, method, first, own.num_rows)
       own.warn_of_counts(first)
-    return agreed_writes.one_value(variable, method, values, group)
+    return shard_writes.one_value(variable, method, values, group)
 
   PlainWrites(run.record, one_value, first_alone).settle(others)
 

@@ -1,0 +1,46 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients are noted, and computed otherwise."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfplugin._tf_internals import optimizers
+
+tf1 = tf.compat.v1
+
+
+def _gradients(x):
+  """Each way to take the gradient of x ** 2."""
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = x ** 2
+  branch = tf.cond(x > 0, lambda: x ** 2, lambda: x)
+  return [tf.gradients(x ** 2, x)[0], tf1.gradients([x ** 2], [x])[0],
+          tf.gradients(branch, x)[0], tape.gradient(y, x)]
+
+
+def test_gradients_are_taken_otherwise(behavior):
+  def take(helper, arguments):
+    arguments['ys'] = [3 * y for y in tf.nest.flatten(arguments['ys'])]
+    return helper(**arguments)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(5.0, [])
+    with optimizers.gradients_through(lambda: True, take):
+      found = _gradients(x)
+    with optimizers.gradients_through(lambda: False, take):
+      others = _gradients(x)
+    # A tape is left alone.
+    assert session.run(found) == [30.0] * 3 + [10.0]
+    assert session.run([*others, *_gradients(x)]) == [10.0] * 8
+
+
+def test_gradients_are_noted_once_where_it_applies(behavior):
+  for applies in (True, False):
+    noted = []
+    with tf.Graph().as_default(), optimizers.gradients_noted(
+        lambda applies=applies: applies, noted.append):
+      found = _gradients(tf.constant(5.0))
+    assert list(map(id, noted)) == (list(map(id, found)) if applies else [])

@@ -1,0 +1,38 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of holding Ctrl-C back."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from tfplugin.bin.processes import local_cluster
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM,
+                                    signal.SIGHUP])
+def test_a_signal_is_noted_and_raised_when_asked(number):
+  before = signal.getsignal(number)
+  with local_cluster.Interrupts() as noted:
+    noted.raise_if_any()
+    os.kill(os.getpid(), number)
+    assert noted.count == 1
+    with pytest.raises(KeyboardInterrupt):
+      noted.raise_if_any()
+  assert signal.getsignal(number) is before
+
+
+def test_another_thread_leaves_the_handlers_alone():
+  before = signal.getsignal(signal.SIGINT)
+  seen = []
+
+  def use():
+    with local_cluster.Interrupts() as noted:
+      seen.append((signal.getsignal(signal.SIGINT), noted.count))
+
+  thread = threading.Thread(target=use)
+  thread.start()
+  thread.join()
+  assert seen == [(before, 0)]

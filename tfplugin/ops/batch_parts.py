@@ -1,0 +1,96 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a batch: number and padding of rows, weights, weighted sum."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+from typing import Union
+
+import tensorflow as tf
+
+Weight = Union[float, tf.Tensor]
+Value = Union[tf.Tensor, tf.IndexedSlices]
+
+
+def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+  """Pads the rows of `leaves` to the largest sizes, unless sizes are static.
+
+  Each leaf has the shape `[rows, ...]`, and all have one rank. Zeros are added;
+  to strings, empty strings.
+  """
+  if any(leaf.shape.rank is None for leaf in leaves) or all(
+      leaf.shape[1:].is_fully_defined() for leaf in leaves):
+    return leaves
+  sizes = [tf.shape(leaf)[1:] for leaf in leaves]
+  largest = functools.reduce(tf.maximum, sizes)
+  filled = []
+  for leaf, size in zip(leaves, sizes):
+    behind = tf.concat([[0], largest - size], 0)
+    full = tf.pad(leaf, tf.stack([tf.zeros_like(behind), behind], 1))
+    full.set_shape([leaf.shape[0], *([None] * (leaf.shape.rank - 1))])
+    filled.append(full)
+  return filled
+
+
+def num_rows(leaf: Any) -> tf.Tensor:
+  """Returns the first size of a tensor, also a sparse or a ragged one."""
+  if isinstance(leaf, tf.SparseTensor):
+    return leaf.dense_shape[0]
+  if isinstance(leaf, tf.RaggedTensor):
+    return tf.cast(leaf.nrows(), tf.int64)
+  return tf.shape(leaf, out_type=tf.int64)[0]
+
+
+def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:
+  """Returns `rows[i] / sum{j} rows[j]`; the shares sum to 1.
+
+  A batch without any row belongs to the first part. The shares are floats where
+  all `rows` are ints, else scalar float64 tensors.
+  """
+  if all(isinstance(count, int) for count in rows):
+    total = sum(rows)
+    return ([count / total for count in rows] if total
+            else [1.0] + [0.0] * (len(rows) - 1))
+  counts = [tf.cast(count, tf.float64) for count in rows]
+  total = tf.add_n(counts)
+  counts[0] = tf.where(total > 0, counts[0], tf.ones_like(total))
+  return [count / tf.maximum(total, 1.0) for count in counts]
+
+
+def weighted_sum(values: Sequence[Value], weights: Sequence[Weight]) -> Value:
+  """Returns `sum_i weights[i] * values[i]`.
+
+  A value with weight 0 counts as 0 even where it is NaN or infinite. Weight 0
+  stands for no rows, and the mean over no rows is NaN. Where all values are
+  sparse, so is the result: rows are concatenated, never added up.
+  """
+  if all(isinstance(value, tf.IndexedSlices) for value in values):
+    return tf.IndexedSlices(
+        tf.concat([_scale(value.values, weight)
+                   for value, weight in zip(values, weights)], axis=0),
+        tf.concat([value.indices for value in values], axis=0),
+        values[0].dense_shape)
+  tensors = [tf.convert_to_tensor(value) for value in values]
+  if all(isinstance(weight, float) for weight in weights) and (
+      len(set(weights)) == 1):
+    # One pass over the sum is cheaper than one over each value.
+    return _scale(tf.add_n(tensors), weights[0])
+  return tf.add_n([_scale(t, weight) for t, weight in zip(tensors, weights)])
+
+
+def _scale(tensor: tf.Tensor, weight: Weight) -> tf.Tensor:
+  """Returns `weight * tensor`; 0 where the weight is 0."""
+  if isinstance(weight, float):
+    if weight == 1.0:
+      return tensor
+    if not weight:
+      return tf.zeros_like(tensor)
+  if not (tensor.dtype.is_floating or tensor.dtype.is_complex):
+    scaled = tf.cast(tensor, tf.float64) * tf.cast(weight, tf.float64)
+    return tf.cast(scaled, tensor.dtype)
+  if isinstance(weight, float):
+    return tensor * tf.constant(weight, tensor.dtype)
+  return tf.math.multiply_no_nan(tensor, tf.cast(weight, tensor.dtype))
