@@ -161,7 +161,7 @@ def test_processes_that_step_together_ask_by_steps(job, tmp_path, monkeypatch):
         _model_fn, str(tmp_path), tf.estimator.RunConfig(
             train_distribute=distribute.CrossShardStrategy(['/cpu:0'])))
     with pytest.raises(ValueError, match=(
-        'under CrossShardStrategy: .* Received: 60. Pass .*_every_steps=100')):
+        'under CrossShardStrategy .* Received: 60. Pass .*_every_steps=100')):
       make(estimator, 'loss', 1000, str(tmp_path))
     assert make(estimator, 'loss', 1000, str(tmp_path), run_every_secs=None,
                 run_every_steps=100)
