@@ -205,7 +205,7 @@ def test_gradients_are_summed_over_a_group_or_averaged(behavior, group, total):
         tf1.train.GradientDescentOptimizer(1.0))
     if group is None:
       return optimizer.apply_gradients([(gradient, v)])
-    with strategy.extended.applying_sums():
+    with strategy.extended.applying_sums:
       return optimizer.apply_gradients(
           [(strategy.extended.sum_over(group, True, gradient), v)])
 

@@ -93,6 +93,45 @@ def test_the_wrapper_sums_again_what_was_summed_by_hand(behavior):
   np.testing.assert_array_equal(weights, [40] * 4)
 
 
+def test_an_optimizer_after_the_wrapper_does_not_sum_again(behavior):
+  """The wrapper's rule ends with its call, in each replica."""
+  def make_train_op(weight, x):
+    other = tf1.get_variable('other', initializer=0.0, use_resource=True)
+    gradient, of_other = tf.gradients(weight * x + other * x, [weight, other])
+    sgd = tf1.train.GradientDescentOptimizer(1.0)
+    with tf.control_dependencies([
+        cross_shard.CrossShardOptimizer(sgd).apply_gradients(
+            [(of_other, other)])]):
+      return sgd.apply_gradients(
+          [(shards_here.cross_replica_sum(gradient), weight)])
+
+  weights = four_shards.train(
+      CrossShardStrategy(four_shards.CPUS), make_train_op)
+  np.testing.assert_array_equal(weights, [85] * 4)
+
+
+def test_an_optimizer_after_the_wrapper_sums_over_the_shards_of_a_tpu(behavior):
+  def model_fn(features, labels, mode):
+    del labels
+    train_ops, sgd = [], tf1.train.GradientDescentOptimizer(1.0)
+    for name, optimizer in (
+        ('wrapped', cross_shard.CrossShardOptimizer(sgd)), ('plain', sgd)):
+      v = tf1.get_variable(name, initializer=100.0, use_resource=True)
+      [gradient] = tf.gradients(v * tf.reduce_sum(features), [v])
+      train_ops.append(optimizer.apply_gradients([(gradient, v)]))
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_sum(features), train_op=tf.group(*train_ops))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.train.get_or_create_global_step()
+    spec = _by_tpu(model_fn)(tf.constant([[1.0], [2.0]]), None, 'train')
+    session.run(tf1.global_variables_initializer())
+    session.run(spec.train_op)
+    wrapped, plain = session.run(tf1.trainable_variables())
+  assert wrapped == 97.0  # 1 + 2 from the rows of both shards.
+  assert plain == 98.5  # Their mean.
+
+
 def _by_tpu(model_fn):
   def with_params(features, labels, mode, params):
     del params

@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import weakref
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -24,6 +22,7 @@ from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
 
@@ -43,16 +42,11 @@ class GroupReduction(met_updates.MetUpdates):
   _made = None
   _run = None  # The shards that are being built in a graph.
   _starts_copies = None
-  _sums_totals = False
 
-  @contextlib.contextmanager
-  def summing_totals(self) -> Iterator[None]:
-    """Sums gradients that are applied inside again if they are sums already."""
-    outer, self._sums_totals = self._sums_totals, True
-    try:
-      yield
-    finally:
-      self._sums_totals = outer
+  def __init__(self, *args: Any, **kwargs: Any):
+    # Gradients that are applied inside are summed again if they are sums.
+    self.summing_totals = context_value.Inside()
+    super().__init__(*args, **kwargs)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
     if reduce_op != _SUM or not all(
@@ -72,7 +66,7 @@ class GroupReduction(met_updates.MetUpdates):
 
   def _are_totals(self, value: Any) -> bool:
     """Returns whether the replicas have summed a gradient over all shards."""
-    return self._run is not None and not self._sums_totals and all(
+    return self._run is not None and not self.summing_totals and all(
         self._run.gradients.are_in_total(part)
         for part in self._local_results(value))
 

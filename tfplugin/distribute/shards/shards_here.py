@@ -161,7 +161,7 @@ class Replicas(Shards):
       apply = call.per_copy()  # May refuse, before anything is summed.
       return apply(self.sums(grads_and_vars, groups))
     extended = tf.distribute.get_strategy().extended
-    with getattr(extended, 'summing_totals', contextlib.nullcontext)():
+    with getattr(extended, 'summing_totals', contextlib.nullcontext()):
       return call.apply_once(grads_and_vars)
 
   def _sum(self, x, groups):
@@ -186,7 +186,7 @@ class SharingReplicas(Replicas):
     extended = tf.distribute.get_strategy().extended
     total = functools.partial(extended.sum_over, group, getattr(
         call, 'sums_totals', True))
-    with extended.applying_sums():
+    with extended.applying_sums:
       return call.apply([
           (g if g is None else total(g), v) for g, v in grads_and_vars])
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -24,6 +23,7 @@ from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import branch_calls
+from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import batch_parts
@@ -103,20 +103,12 @@ class SharedExtended(cross_shard_extended.GroupReduction,
                shares_of_rows: Sequence[batch_parts.Weight]):
     """See `SharedShards`."""
     self.shares_of_rows = shares_of_rows
-    self._are_sums = False
+    # Gradients that are applied inside are sums over shards.
+    self.applying_sums = context_value.Inside()
     super().__init__(
         strategy, devices,
         devices[0] if len(devices) == 1 else _PARAMETER_DEVICE,
         cross_device_ops=tf.distribute.ReductionToOneDevice())
-
-  @contextlib.contextmanager
-  def applying_sums(self) -> Iterator[None]:
-    """Marks gradients that are applied inside as sums over shards."""
-    outer, self._are_sums = self._are_sums, True
-    try:
-      yield
-    finally:
-      self._are_sums = outer
 
   def sum_over(self, group: Sequence[int], sums_totals: bool,
                gradient: Any) -> Any:
@@ -239,8 +231,8 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     """Returns the one gradient of all shards that an optimizer applies."""
     values = self._local_results(gradient)
     # In a branch TensorFlow fails at a sum of one tensor with itself.
-    if self._are_sums or all(value is values[0] for value in values):
-      return values[0] if self._are_sums else batch_parts.weighted_sum(
+    if self.applying_sums or all(value is values[0] for value in values):
+      return values[0] if self.applying_sums else batch_parts.weighted_sum(
           values[:1], [sum(self._container_strategy().loss_weights)])
     self._run.warn_of_own_change(values[0])
     return batch_parts.weighted_sum(

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
 from typing import Optional
 
 import tensorflow as tf
@@ -21,6 +19,7 @@ from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
+from tfplugin.distribute.variables import context_value
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
@@ -114,14 +113,15 @@ class _Counters(staleness_counters.WorkerCounters):
 class _Gates:
   """The gates of one graph.
 
-  `by_replica` has one gate for all optimizers of a replica. `is_passing` is set
-  while an optimizer is applied behind a gate. `counters` is None before the
+  `by_replica` has one gate for all optimizers of a replica. An optimizer is
+  applied behind a gate inside `passing`. `counters` is None before the
   first update.
   """
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
       default_factory=dict)
-  is_passing: bool = False
+  passing: context_value.Inside = dataclasses.field(
+      default_factory=context_value.Inside)
   counts_nonfinite: bool = False
   counters: Optional[_Counters] = None
 
@@ -129,15 +129,6 @@ class _Gates:
     """Makes the counters of the graph."""
     self.counters = self.counters or _Counters(
         'stale_gradients', counts_nonfinite=self.counts_nonfinite)
-
-  @contextlib.contextmanager
-  def passing(self) -> Iterator[None]:
-    """Marks updates inside it as being behind a gate."""
-    before, self.is_passing = self.is_passing, True
-    try:
-      yield
-    finally:
-      self.is_passing = before
 
   def accepted(self) -> Optional[tf.Tensor]:
     """Returns the replicas' decision in the current graph, None before it."""
@@ -169,7 +160,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
 
   def _call_for_each_replica(self, fn, args, kwargs):
     gates = self._gates()
-    if gates.is_passing:
+    if gates.passing:
       return super()._call_for_each_replica(fn, args, kwargs)
 
     def gated(*args, **kwargs):
@@ -191,7 +182,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     update = super()._update
     gates = self._gates()
     variable = parameter_server_base.unwrapped(var)
-    if gates.is_passing or variable is not parameter_server_base.global_step():
+    if gates.passing or variable is not parameter_server_base.global_step():
       return update(var, fn, args, kwargs, group)
     # The model itself advances the step.
     with self._on_worker():
@@ -203,7 +194,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     return result if group else (result,)
 
   def _passes_rule(self, fn):
-    return self._gates().is_passing and super()._passes_rule(fn)
+    return bool(self._gates().passing) and super()._passes_rule(fn)
 
   def _step_is_built(self, result):
     super()._step_is_built(result)
@@ -250,7 +241,7 @@ class _Gated:
         names=[v.name for g, v in grads_and_vars if g is not None])
     kwargs.update(on_skip=lambda: self._gates.counters.count_dropped(
         decision.fresh, is_first))
-    with self._gates.passing():
+    with self._gates.passing:
       return conditional_update.apply_gradients_if(
           decision.accepted, self._optimizer, grads_and_vars, global_step,
           name, **kwargs)

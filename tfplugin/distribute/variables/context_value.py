@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Value that holds inside a `with`, in one thread."""
+"""Values that hold inside a `with`: in one thread, or in any replica."""
 
 from __future__ import annotations
 
@@ -38,6 +38,38 @@ class ContextValue:
       yield
     finally:
       self._value.reset(token)
+
+
+class Inside:
+  """Whether a `with` is active in any replica of a strategy.
+
+  Replicas take turns at a merge call. Inside one, each has entered the `with`,
+  and the first one leaves it while the others are still inside.
+
+  Example:
+    >>> is_applying = Inside()
+    >>> with is_applying:
+    ...   bool(is_applying)
+    True
+    >>> bool(is_applying)
+    False
+  """
+
+  def __init__(self):
+    """Starts outside."""
+    self._number = 0
+
+  def __bool__(self) -> bool:
+    """Returns whether a replica is inside."""
+    return self._number > 0
+
+  def __enter__(self) -> None:
+    """Enters in one replica."""
+    self._number += 1
+
+  def __exit__(self, *unused_error) -> None:
+    """Leaves in one replica."""
+    self._number -= 1
 
 
 # Whether the variables that are made now are shared by all workers. A wrapper
