@@ -33,9 +33,10 @@ def test_each_setting_has_a_flag():
 
 @pytest.mark.parametrize('arguments, message', [
     (['--wrapper=towers', '--workers=2'], 'Error: `towers` runs on'),
+    (['--wrapper=tower', '--workers=2'], 'Error: `towers` runs on'),
     (['--wrapper=tower', '--workers=2'],
      "Warning: the name 'tower' of a wrapper is deprecated, and tfplugin 2.0 "
-     "removes it. Use 'towers'.\nError: `towers` runs on"),
+     "removes it. Use 'towers'.\n"),
     (['--wrapper=towers', '--strategy=towers'], 'exclude each other'),
     (['--stepz=3'], '--stepz: no such flag. Did you mean --steps?'),
     (['more'], 'Unknown arguments: more'),
