@@ -16,6 +16,7 @@ Interceptions nest: the outer one wraps the wrapper of the inner one.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 from collections.abc import Iterator
 from typing import Any
@@ -26,14 +27,13 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.updates import update_audit
-from tfplugin.distribute.variables import context_value
 
 tf1 = tf.compat.v1
 
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
 # Per thread: a strategy builds each replica in a separate thread.
-_innermost = context_value.ContextValue(None)
+_innermost = contextvars.ContextVar('_innermost', default=None)
 
 
 class Interception:
@@ -75,16 +75,16 @@ class Interception:
           f'{tf.distribute.get_strategy()!r}. Leave out its scope.')
     self._outer = _innermost.get()
     self._strategy = tf.distribute.get_strategy()
-    with _innermost.being(self), _tf_internals.applications_met(_meet):
+    with _as_innermost(self), _tf_internals.applications_met(_meet):
       yield
 
   def apply(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
             *args: Any, **kwargs: Any):
     """Applies gradients with the wrapper of `optimizer`."""
     if not self._only(optimizer):
-      with _innermost.being(self._outer):
+      with _as_innermost(self._outer):
         return apply_gradients(*args, **kwargs)
-    with _innermost.being(self._outer), self.audit.passing(
+    with _as_innermost(self._outer), self.audit.passing(
         tf1.trainable_variables()):
       if holds(optimizer, self._kind):
         self.honoured.append(optimizer)
@@ -140,3 +140,12 @@ def _current() -> Optional[Interception]:
   """Returns the innermost interception of the current code, or None."""
   innermost = _innermost.get()
   return innermost if innermost is not None and innermost.is_here() else None
+
+
+@contextlib.contextmanager
+def _as_innermost(interception: Optional[Interception]) -> Iterator[None]:
+  token = _innermost.set(interception)
+  try:
+    yield
+  finally:
+    _innermost.reset(token)

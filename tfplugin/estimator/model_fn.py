@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 import functools
 import inspect
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -19,13 +22,11 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.packed import packing
 from tfplugin.distribute.sessions import prompt_start
-from tfplugin.distribute.variables import context_value
 from tfplugin.estimator import decorator_stack
 
 # The decorators whose steps read parameter servers in few messages.
 _PACKING = frozenset((decorator_stack.CLIP, decorator_stack.DROP_STALE))
-# Whether another decorator builds a step around the current code.
-_is_inside = context_value.ContextValue(False)
+_is_inside = contextvars.ContextVar('_is_inside', default=False)
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 
 
@@ -91,8 +92,7 @@ def decorate(model_fn: types.ModelFn,
     if takes_all:
       arguments = {**_needed(signature, is_method), **arguments}
     owner = arguments.pop(names[0]) if is_method else None
-    is_outermost = not _is_inside.get()
-    with _is_inside.being(True):
+    with _outermost() as is_outermost:
       spec = _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
                                   given['config'])))
     if is_outermost and _PACKING.intersection([name, *inner]):
@@ -104,6 +104,16 @@ def decorate(model_fn: types.ModelFn,
   decorated.__signature__ = shown
   decorator_stack.mark(decorated, (name, *inner) if name else inner)
   return decorated
+
+
+@contextlib.contextmanager
+def _outermost() -> Iterator[bool]:
+  """Yields whether no other decorator builds a step around the code inside."""
+  token = _is_inside.set(True)
+  try:
+    yield token.old_value is not True
+  finally:
+    _is_inside.reset(token)
 
 
 def _pack_reads(spec: Any) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import inspect
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.variables import context_value
 
 tf1 = tf.compat.v1
 
@@ -30,7 +30,7 @@ _APPLY = frozenset(
 
 # The `global_step` of the `minimize` that is being called, by the user or by an
 # outer wrapper: `compute_gradients` does not get it.
-_minimized_step = context_value.ContextValue(None)
+_minimized_step = contextvars.ContextVar('_minimized_step', default=None)
 
 
 def minimized_step() -> Optional[tf.Variable]:
@@ -123,8 +123,12 @@ class OptimizerWrapper(tf1.train.Optimizer):
     """
     more = {key: kwargs.pop(key) for key in list(kwargs)
             if key not in _MINIMIZE}
-    with _minimized_step.being(global_step), _passing(self, more):
-      return super().minimize(loss, global_step, *args, **kwargs)
+    token = _minimized_step.set(global_step)
+    try:
+      with _passing(self, more):
+        return super().minimize(loss, global_step, *args, **kwargs)
+    finally:
+      _minimized_step.reset(token)
 
   def compute_gradients(
       self,
