@@ -7,7 +7,7 @@ import glob
 import pytest
 import tensorflow as tf
 
-from tfplugin.hooks import summary_writer_hook
+from tfplugin.hooks import clipping_summary_hook
 from tfplugin.optimizers import drop_stale_gradient
 from tfplugin.optimizers import variable_clipping
 
@@ -21,7 +21,7 @@ def test_event_file_holds_the_fraction(behavior, tmp_path):
     optimizer = variable_clipping.VariableClippingOptimizer(
         tf1.train.GradientDescentOptimizer(1.0), [(w, 1)], 1.0)
     train_op = optimizer.minimize(0.0 * tf.reduce_sum(w), global_step=step)
-    hook = summary_writer_hook.ClippingSummaryHook(
+    hook = clipping_summary_hook.ClippingSummaryHook(
         optimizer, str(tmp_path), every_n_steps=1)
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       for _ in range(3):
@@ -42,7 +42,7 @@ def test_before_an_update_there_is_nothing_to_show(tmp_path):
     tf1.train.get_or_create_global_step()
     optimizer = variable_clipping.VariableClippingOptimizer(
         tf1.train.GradientDescentOptimizer(1.0), {'w': 1}, 1.0)
-    hook = summary_writer_hook.ClippingSummaryHook(optimizer, str(tmp_path))
+    hook = clipping_summary_hook.ClippingSummaryHook(optimizer, str(tmp_path))
     with pytest.raises(RuntimeError, match='Call `minimize'):
       hook.begin()
 
@@ -61,7 +61,7 @@ def test_what_is_clipped_in_a_branch_is_refused(
         sgd if clips_inside else drop(sgd), [(w, 1)], 1.0, use_locking=True)
     train_op = (drop(clip) if clips_inside else clip).minimize(
         0.0 * tf.reduce_sum(w), global_step=step)
-    hook = summary_writer_hook.ClippingSummaryHook(clip, str(tmp_path))
+    hook = clipping_summary_hook.ClippingSummaryHook(clip, str(tmp_path))
     if clips_inside:
       with pytest.raises(RuntimeError, match='from a branch.*outside'):
         hook.begin()
@@ -73,5 +73,5 @@ def test_what_is_clipped_in_a_branch_is_refused(
 
 def test_another_optimizer_is_refused():
   with pytest.raises(TypeError, match='`optimizer` must .*Received: '):
-    summary_writer_hook.ClippingSummaryHook(
+    clipping_summary_hook.ClippingSummaryHook(
         tf1.train.GradientDescentOptimizer(0.1), '')

@@ -7,7 +7,7 @@ import glob
 import pytest
 import tensorflow as tf
 
-from tfplugin.hooks import summary_writer_hook
+from tfplugin.hooks import staleness_summary_hook
 from tfplugin.optimizers import drop_stale_gradient
 
 tf1 = tf.compat.v1
@@ -38,7 +38,7 @@ def test_event_file_holds_staleness_and_counters(behavior, tmp_path):
     optimizer = drop_stale_gradient.DropStaleGradientOptimizer(
         tf1.train.GradientDescentOptimizer(0.1), 2)
     train_op = optimizer.apply_gradients([(gradient, w)], global_step=step)
-    hook = summary_writer_hook.StalenessSummaryHook(
+    hook = staleness_summary_hook.StalenessSummaryHook(
         optimizer, str(tmp_path), every_n_steps=1)
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       for delay in (0, 3, 0, 5):
@@ -58,5 +58,5 @@ def test_event_file_holds_staleness_and_counters(behavior, tmp_path):
 
 def test_another_optimizer_is_refused():
   with pytest.raises(TypeError, match='`optimizer` must .*Received: '):
-    summary_writer_hook.StalenessSummaryHook(
+    staleness_summary_hook.StalenessSummaryHook(
         tf1.train.GradientDescentOptimizer(0.1), '')

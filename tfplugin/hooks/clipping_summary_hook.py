@@ -1,0 +1,49 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hook that writes the fraction of clipped slices for TensorBoard."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfplugin.hooks import summary_writer_hook
+from tfplugin.optimizers import variable_clipping
+
+tf1 = tf.compat.v1
+
+
+class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
+  """Writes how much a `VariableClippingOptimizer` clips.
+
+  The value belongs to an update. Every `session.run` of a session with this
+  hook must therefore make a training step, as with Estimator.
+
+  Scalars written, against global_step:
+    clipping/fraction_clipped: of the slices that the last step checked.
+
+  Raises:
+    RuntimeError: from `begin`, when the graph has no global step, or no update
+      of the optimizer that a session can fetch.
+
+  Example:
+    hook = tfplugin.hooks.ClippingSummaryHook(optimizer, model_dir)
+    estimator_spec = tf.estimator.EstimatorSpec(..., training_hooks=[hook])
+  """
+
+  optimizer_class = variable_clipping.VariableClippingOptimizer
+
+  def scalars(self) -> dict[str, tf.Tensor]:
+    """See base class."""
+    fraction = self._optimizer.fraction_clipped
+    if fraction is None:
+      raise RuntimeError(
+          'ClippingSummaryHook found no update of its optimizer in this graph. '
+          'Call `minimize()` first; under a strategy there is no fraction.')
+    graph = tf1.get_default_graph()
+    if fraction.graph is not graph or not graph.is_fetchable(fraction.op):
+      raise RuntimeError(
+          'ClippingSummaryHook cannot fetch the clipped fraction from a '
+          f'branch. Received: {fraction!r} of an optimizer inside another one, '
+          'which may drop the update. Put the VariableClippingOptimizer '
+          'outside.')
+    return {'clipping/fraction_clipped': fraction}
