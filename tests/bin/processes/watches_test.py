@@ -37,9 +37,9 @@ _HANGS = 'import time; time.sleep(120)'
 _FAILS = 'raise SystemExit(137)'
 
 
-def _wait_for(files):
+def _wait_until(is_so):
   deadline = time.monotonic() + _LIMIT
-  while not all(file.exists() for file in files):
+  while not is_so():
     assert time.monotonic() < deadline
     time.sleep(0.02)
 
@@ -55,9 +55,12 @@ def _run(tmp_path, policy, stop=None):
       event_log.EventLog(tmp_path, task.name).write(
           'waiting', 'begin', on=['ps:0'])
       cluster.start(task, [sys.executable, '-c', _WAITS, str(file)], {})
-    _wait_for(came)
+    _wait_until(lambda: all(file.exists() for file in came))
     if stop is not None:
-      os.kill(cluster.roles[stop].pid, signal.SIGSTOP)
+      stopped = cluster.roles[stop].pid
+      os.kill(stopped, signal.SIGSTOP)
+      # A signal acts when its process next has a processor.
+      _wait_until(lambda: watches.is_stopped(stopped))
     watch = watches.StallWatch(states, 0.3, policy, said.append)
 
     deadline = time.monotonic() + _LIMIT
