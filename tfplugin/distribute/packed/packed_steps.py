@@ -193,7 +193,7 @@ class _Lookup(NamedTuple):
 
 
 def _pack_lookups(operations: Sequence[tf.Operation]) -> None:
-  """Packs the lookups among `operations`: those of a step, in their order.
+  """Packs the lookups among `operations`, which are in the order of the step.
 
   Lookups share messages if none waits for another one, if they have the same
   control inputs, and if a fetch of one takes the same values from iterators,
