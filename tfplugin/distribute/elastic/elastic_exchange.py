@@ -273,9 +273,9 @@ class Exchange:
           separate_run.false, written)
     return separate_run.SeparateRun(self.local_step.device).end_step(
         due, self.steps_before, lambda start: self._exchange_ops(
-            pairs, counters, start, has_parts=True), written, self.runs)
+            pairs, counters, start), written, self.runs)
 
-  def _exchange_ops(self, pairs, counters, steps_before, has_parts=None):
+  def _exchange_ops(self, pairs, counters, steps_before):
     """Returns the exchange, due or not, of the step after `steps_before`."""
 
     def send(differences):
@@ -287,7 +287,7 @@ class Exchange:
 
     differences = pair_moves.receive_all(
         pairs, self._settings.rate(self._num_worker), self._wire(steps_before),
-        self._settings.has_parts if has_parts is None else has_parts)
+        self._settings.has_parts)
     if not (self.finite.is_asked and pairs):
       return send(differences)
     is_finite = self.finite.accepted(

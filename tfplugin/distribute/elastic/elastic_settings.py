@@ -211,8 +211,9 @@ class ElasticSettings(ElasticOptions):
   def has_parts(self) -> bool:
     """True if large variables are sent in parts.
 
-    A part is a message, also in a step that is not due. So this is true only
-    where every run that applies gradients exchanges.
+    Without `overlap`, whole variables are sent: then workers that exchange at
+    the same time come apart, and later take turns. With period 1 their messages
+    fill the link, so that it is never idle either way.
     """
     return self.overlap or self.communication_period == 1
 
