@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import types
-from unittest import mock
 
 import keras
 import numpy as np
@@ -166,31 +165,6 @@ def test_processes_that_step_together_ask_by_steps(job, tmp_path, monkeypatch):
       make(estimator, 'loss', 1000, str(tmp_path))
     assert make(estimator, 'loss', 1000, str(tmp_path), run_every_secs=None,
                 run_every_steps=100)
-
-
-@pytest.mark.parametrize('every, expected', [
-    (1, [0, 1, 2, 3, 4, 5]), (2, [0, 2, 4])])
-def test_processes_that_step_together_count_runs(
-    every, expected, tmp_path, monkeypatch):
-  """A global step is read while it changes: twice the same, or one left out."""
-  monkeypatch.setenv('TF_CONFIG', json.dumps({
-      'cluster': {'chief': ['127.0.0.1:1'], 'worker': ['127.0.0.1:2']},
-      'task': {'type': 'chief', 'index': 0}}))
-  with tf.Graph().as_default():
-    hook = tf.estimator.experimental.make_early_stopping_hook(
-        tf.estimator.Estimator(_model_fn, str(tmp_path), tf.estimator.RunConfig(
-            train_distribute=distribute.CrossShardStrategy(['/cpu:0']))),
-        lambda: False, run_every_secs=None, run_every_steps=every)
-    with Strategy('/cpu:0').scope():
-      tf1.train.create_global_step()
-      hook.begin()
-  asked = []
-  for run, step in enumerate([0, 2, 2, 3, 3, 6]):
-    context = tf1.train.SessionRunContext(None, mock.Mock())
-    hook.after_run(context, tf1.train.SessionRunValues(
-        {'global_step': step, 'stop_var': 0}, None, None))
-    asked += [run] * context.session.run.call_count
-  assert asked == expected
 
 
 def test_without_a_strategy_nothing_changes(tmp_path):

@@ -189,36 +189,17 @@ def start_at_once(estimator: tf.estimator.Estimator) -> None:
     estimator._config._experimental_max_worker_delay_secs = 0
 
 
-class _RunTimer(tf1.train.SecondOrStepTimer):
-  """Triggers every N runs of a hook, which are as many in all processes."""
-
-  runs = 0
-
-  def should_trigger_for_step(self, step: int) -> bool:
-    del step  # Read beside the update: from before or after it.
-    self.runs += 1
-    return super().should_trigger_for_step(self.runs)
-
-  def update_last_triggered_step(self, step: int) -> tuple:
-    del step
-    return super().update_last_triggered_step(self.runs)
-
-
 @functools.cache
-def mend_early_stopping(
-    may_stop_alone: Callable[[Any, Optional[float]], Optional[bool]],
-    is_chief: Callable[[Any], bool]) -> None:
-  """Makes `make_early_stopping_hook` work with tfplugin's strategies.
+def mend_early_stopping(takes: Callable[[Any, Optional[float]], bool],
+                        is_chief: Callable[[Any], bool]) -> None:
+  """Makes `make_early_stopping_hook` work with asynchronous strategies.
 
-  `may_stop_alone` gets a strategy and `run_every_secs`, and returns whether
-  one process stops without the others; None: the strategy is TensorFlow's.
-  `is_chief` returns whether a RunConfig is the chief's. Estimator treats every
-  strategy as a MultiWorkerMirroredStrategy: it tests a generator, which is
-  always true, in place of `any`. The hook for that strategy refuses seconds and
-  sums over replicas. The hooks for a chief and for other tasks, made without a
-  strategy, are private. That hook also compares global steps that it reads
-  while they change: a process that reads the same step twice leaves a sum out,
-  and the other processes wait for it for ever.
+  `takes` gets a strategy and `run_every_secs`, and returns whether it is such a
+  strategy; `is_chief`, whether a RunConfig is the chief's. Estimator treats
+  every strategy as a MultiWorkerMirroredStrategy: it tests a generator, which
+  is always true, in place of `any`. The hook for that strategy refuses seconds
+  and sums over replicas. The hooks for a chief and for other tasks, made
+  without a strategy, are private.
   """
   public = tf.estimator.experimental
   original = public.make_early_stopping_hook
@@ -228,17 +209,13 @@ def mend_early_stopping(
   def make_early_stopping_hook(estimator, should_stop_fn, run_every_secs=60,
                                run_every_steps=None):
     config = getattr(estimator, 'config', None)
-    alone = may_stop_alone(config.train_distribute, run_every_secs) if (
-        isinstance(config, tf.estimator.RunConfig)) else None
-    if alone:
+    if isinstance(config, tf.estimator.RunConfig) and takes(
+        config.train_distribute, run_every_secs):
       # The property returns a copy.
       config._is_chief, config._train_distribute = is_chief(config), None
       estimator = copy.copy(estimator)
       estimator._config = config
-    hook = original(estimator, should_stop_fn, run_every_secs, run_every_steps)
-    if alone is False:
-      hook._timer = _RunTimer(every_steps=run_every_steps)
-    return hook
+    return original(estimator, should_stop_fn, run_every_secs, run_every_steps)
 
   module.make_early_stopping_hook = make_early_stopping_hook
   public.make_early_stopping_hook = make_early_stopping_hook

@@ -131,7 +131,6 @@ NAMES = {
     'tensorflow.python.training.saving.saveable_object':
         'SaveSpec SaveableObject',
     'tensorflow.python.training.session_manager': 'session',
-    f'{_ESTIMATOR}.early_stopping._MultiWorkerEarlyStoppingHook': '_timer',
     f'{_ESTIMATOR}.estimator.EstimatorV2': '_call_input_fn _config',
     f'{_ESTIMATOR}.run_config.RunConfig':
         '_experimental_max_worker_delay_secs _is_chief _train_distribute',

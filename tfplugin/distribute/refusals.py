@@ -158,16 +158,14 @@ def _mend_early_stopping() -> None:
     _tf_internals.mend_early_stopping(_may_stop_alone, _is_chief)
 
 
-def _may_stop_alone(strategy: Any,
-                    run_every_secs: Optional[float]) -> Optional[bool]:
+def _may_stop_alone(strategy: Any, run_every_secs: Optional[float]) -> bool:
   """Returns whether a strategy's chief may stop without the other processes.
 
-  None is returned for a strategy of TensorFlow's. Without parameter servers,
-  all processes of a cluster stop at the same step. A ValueError is raised if
-  they would ask at different ones, by seconds.
+  Without parameter servers, all processes of a cluster stop at the same step. A
+  ValueError is raised if they would ask at different ones, by seconds.
   """
   if not hasattr(strategy, 'described_as'):
-    return None
+    return False
   task = cluster_task.from_environment()
   if task.is_alone or task.num_ps:
     return True

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 
 import numpy as np
 import tensorflow as tf
@@ -98,8 +99,28 @@ class CopyHook(tf1.train.SessionRunHook):
     self._result.update(session.run(self._reads))
 
 
-def by_estimator(strategy, own, directory):
-  """One step of an Estimator; this worker's copies by name."""
+class LateReadHook(tf1.train.SessionRunHook):
+  """Notes the global step of each run, whose read waits for a while."""
+
+  def __init__(self, result):
+    self._steps = result['steps'] = []
+
+  def begin(self):
+    self._step = tf1.train.get_global_step()
+    read = tf1.get_default_graph().as_graph_element(self._step).op
+    with tf1.device(read.device):
+      late = tf1.py_func(lambda: time.sleep(0.1), [], [])
+    read._add_control_input(late)
+
+  def before_run(self, run_context):
+    return tf1.train.SessionRunArgs(self._step)
+
+  def after_run(self, run_context, run_values):
+    self._steps.append(run_values.results)
+
+
+def by_estimator(strategy, own, directory, num_steps, make_hook):
+  """Steps of an Estimator; this worker's copies, or steps, by name."""
 
   def model_fn(features, labels, mode):
     del features, labels
@@ -119,7 +140,7 @@ def by_estimator(strategy, own, directory):
 
   tf.estimator.train_and_evaluate(
       estimator, tf.estimator.TrainSpec(
-          dataset, max_steps=1, hooks=[CopyHook(result)]),
+          dataset, max_steps=num_steps, hooks=[make_hook(result)]),
       tf.estimator.EvalSpec(dataset, steps=1))
   return result
 
@@ -145,7 +166,7 @@ def main(mode, settings, directory):
   """See the module."""
   settings = json.loads(settings)
   index = json.loads(os.environ['TF_CONFIG'])['task']['index']
-  if mode == 'v1':
+  if mode.startswith('v1'):
     tf1.disable_v2_behavior()
   tf.config.set_logical_device_configuration(
       tf.config.list_physical_devices('CPU')[0],
@@ -157,7 +178,9 @@ def main(mode, settings, directory):
     if mode == 'no gradients':
       found = no_gradients(strategy)
     elif mode in ('v1', 'v2'):
-      found = by_estimator(strategy, own, directory)
+      found = by_estimator(strategy, own, directory, 1, CopyHook)
+    elif mode in ('v1 late', 'v2 late'):
+      found = by_estimator(strategy, own, directory, 3, LateReadHook)
     else:
       found = in_run(strategy, own, mode)
   except ValueError as error:

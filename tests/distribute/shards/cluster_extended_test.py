@@ -138,6 +138,16 @@ def test_halves_are_added_as_numpy_adds_them(tmp_path, mode, engine):
       edges[6:], [np.inf, np.inf, -np.inf, np.inf, -np.inf, np.nan])
 
 
+@pytest.mark.parametrize('mode', ['v1 late', 'v2 late'])
+@pytest.mark.parametrize('engine', _ENGINES)
+def test_hooks_of_all_processes_read_the_step_before_it_advances(
+    tmp_path, mode, engine):
+  """By it each of them decides whether its next run sums for a summary."""
+  _skip_without(engine)
+  found = _run_alike(tmp_path, mode, [_gradients(0)] * 2, engine=engine)
+  assert found['steps'].tolist() == [0, 1, 2]
+
+
 def test_bfloat16_has_the_range_of_float32(tmp_path):
   """Rows, too, of which no engine gathers bfloat16."""
   shards = [_gradients(0), _gradients(1)]

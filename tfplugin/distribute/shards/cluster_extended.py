@@ -52,6 +52,15 @@ class ClusterExtended(cross_shard_extended.GroupReduction,
     kind = tf.DeviceSpec.from_string(self._devices_of_worker[0]).device_type
     return tuple(worker_device + d for d in self._devices_of_worker), kind
 
+  def _update(self, var, fn, args, kwargs, group):
+    """Updates; the global step after the session hooks of the run read it.
+
+    Each process decides by this value what the next run computes, a summary for
+    example. A sum that one process alone computes would wait for ever.
+    """
+    with tf1.control_dependencies(_reads_of_hooks(var)):
+      return super()._update(var, fn, args, kwargs, group)
+
   def _sum_over_all(self, value_destination_pairs, options):
     """Sums gradients, the larger ones in `exchange_dtype`."""
     dtype = self._container_strategy().exchange_dtype
@@ -100,6 +109,16 @@ class ClusterExtended(cross_shard_extended.GroupReduction,
       reduced.update(zip(indices, super()._reduce_over_all(
           reduce_op, [value_destination_pairs[i] for i in indices], options)))
     return [reduced[index] for index in range(len(reduced))]
+
+
+def _reads_of_hooks(variable: tf.Variable) -> list[tf.Tensor]:
+  """Returns the value that hooks read, if `variable` is the global step."""
+  if tf1.executing_eagerly_outside_functions():
+    return []
+  with tf.init_scope():
+    step = tf1.train.get_global_step()
+    return [tf1.get_default_graph().as_graph_element(step)] if (
+        variable is step) else []
 
 
 class HorovodExtended(horovod_processes.HorovodReduction, ClusterExtended):
