@@ -37,6 +37,18 @@ STRATEGIES = {
         {'kernel|weights': 0}, 100.0), STEPS),
 }
 
+# Those in which no device waits for another one inside a branch.
+BRANCHING = {
+    **{name: STRATEGIES[name]
+       for name in ('elastic', 'drop_stale', 'tower', 'clipping')},
+    'packed': (distribute.PackedParameterServerStrategy, STEPS),
+    'one_tower': (lambda: distribute.TowerStrategy(CPUS[:1]), STEPS),
+    'one_shard': (lambda: distribute.CrossShardStrategy(CPUS[:1]), STEPS),
+    'clipping_mirrored': (lambda: distribute.VariableClippingStrategy(
+        tf1.distribute.MirroredStrategy(CPUS[:1]), {'kernel': []}, 100.0),
+                          STEPS),
+}
+
 ROWS = np.random.RandomState(0).randn(8, 4).astype(np.float32)
 WORDS = np.array([['a', ''], ['b', 'c']] * 4)
 LABELS = (ROWS.sum(axis=1) > 0).astype(np.int64)
@@ -203,6 +215,30 @@ def test_warm_start_reaches_what_is_saved(behavior, strategy, tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore:.*was not decreasing')
+@pytest.mark.parametrize('strategy', BRANCHING)
+def test_a_train_op_may_be_a_branch_of_a_condition(
+    behavior, strategy, tmp_path):
+  """`minimize` returns an operation, as on one device."""
+  del behavior
+  make, steps = BRANCHING[strategy]
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    w = tf1.get_variable('kernel', [1], initializer=tf1.zeros_initializer())
+    loss, step = tf.reduce_sum((w - 1.0) ** 2), tf1.train.get_global_step()
+    sgd = tf1.train.GradientDescentOptimizer(0.1)
+    return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.cond(
+        tf.math.is_finite(loss), lambda: sgd.minimize(loss, step), tf.no_op))
+
+  estimator = tf1.estimator.Estimator(model_fn, str(tmp_path),
+                                      tf1.estimator.RunConfig(
+                                          train_distribute=make()))
+  estimator.train(input_fn, steps=steps)
+  np.testing.assert_allclose(
+      estimator.get_variable_value('kernel'), [1 - 0.8 ** STEPS], rtol=1e-6)
+  assert estimator.get_variable_value('global_step') == steps
+
+
 @pytest.mark.parametrize('strategy', STRATEGIES)
 def test_stopping_hooks_and_scaffold_saver(strategy, tmp_path):
   def fn(features, labels, mode):

@@ -153,6 +153,22 @@ def is_variable_assignment(fn: Callable) -> bool:
                             'tensorflow.python.training.moving_averages'))
 
 
+class StepOperations:
+  """Mixin before an extended class, whose `update` of a step is an operation.
+
+  `Optimizer.apply_gradients` promises an operation, which programs return from
+  a branch of `tf.cond`. With a strategy of one device TensorFlow returns the
+  updated global step, and only takes the operation of a tensor.
+  """
+
+  def update(self, var, fn, args=(), kwargs=None, group=True):
+    """Updates `var` as `tf.distribute.StrategyExtended.update`."""
+    result = super().update(var, fn, args, kwargs, group)
+    if group and fn is tf1.assign_add and not tf.executing_eagerly():
+      return getattr(result, 'op', result)
+    return result
+
+
 def is_write(fn: Callable) -> bool:
   """Returns whether `fn` of a merge call writes to a strategy's variable.
 

@@ -126,6 +126,7 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
 
 
 class TowerExtended(untuned_inputs.UntunedInputs,
+                    _tf_internals.StepOperations,
                     _tf_internals.ParameterServerStrategyExtended):
   """StrategyExtended with one copy of each variable.
 

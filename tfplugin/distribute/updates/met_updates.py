@@ -36,7 +36,7 @@ from tfplugin.distribute.updates import update_audit
 tf1 = tf.compat.v1
 
 
-class MetUpdates:
+class MetUpdates(_tf_internals.StepOperations):
   """Mixin before the extended class of a strategy with a rule for updates.
 
   Optimizers that assign to variables themselves are intercepted, so that the
