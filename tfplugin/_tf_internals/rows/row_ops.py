@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+from typing import Optional
 
 import tensorflow as tf
 
@@ -112,12 +113,14 @@ class Rows:
     factor: How many adjacent entries a row has in that dimension.
     rank: The rank of the tensor.
     before: The number of elements of the dimensions before it; None: unknown.
+    behind: Likewise, of a row behind these dimensions.
   """
 
   axis: int
   factor: int
   rank: int
-  before: int
+  before: Optional[int]
+  behind: Optional[int]
 
 
 def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
@@ -130,7 +133,10 @@ def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
   places = [*inputs.values(), *outputs]
   if op.type == 'Reshape':
     # No dimension before the rows is merged with them or split from them.
-    return list(inputs) == [0] and len({rows.before for rows in places}) == 1
+    return list(inputs) == [0] and any(
+        None not in sizes and len(sizes) == 1
+        for sizes in ({rows.before for rows in places},
+                      {rows.behind for rows in places}))
   if len({rows.factor for rows in places}) > 1:
     return False
   if op.type in _ELEMENTWISE:

@@ -25,13 +25,11 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import scratch_graph
+from tfplugin.distribute.towers import scratch_sizes
 
 # The value of an input that a tower uses: all rows, the tower's slice of all
 # rows, the value computed in the tower, or a shape with the tower's rows.
 WHOLE, SLICE, PART, FREE = 'whole', 'slice', 'part', 'free'
-
-# Primes, so that no other size of a model is a multiple of them.
-_WHOLE_ROWS, _PART_ROWS, _UNKNOWN_SIZE = 20011, 10007, 23
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,21 +67,21 @@ class RowAnalysis:
     """
     self.rows, self.moments, self.plans, self.unsplit = {}, set(), {}, []
     self._scratch = scratch_graph.ScratchGraph()
-    self._num_rows = num_rows or _WHOLE_ROWS
+    self._num_rows = num_rows or scratch_sizes.WHOLE_ROWS
+    self._part_rows = scratch_sizes.part_rows(self._num_rows)
     self._is_static = bool(num_rows)
     self._splits_batch_norm = splits_batch_norm
     self._batch_norm_ops = set()
     self._sizes, self._depends = set(), set()
     self._whole, self._part, self._sliced = {}, {}, {}
     for leaf in leaves:
-      rest = [_UNKNOWN_SIZE if size is None else size
-              for size in leaf.shape.as_list()[1:]]
+      rest = scratch_sizes.behind_rows(leaf.shape.as_list())
       self._depends.add(leaf.ref())
       self._whole[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._num_rows, *rest])
       self._part[leaf.ref()] = self._scratch.placeholder(
-          leaf.dtype, [_PART_ROWS, *rest])
-      self.rows[leaf.ref()] = _tf_internals.Rows(0, 1, len(rest) + 1, 1)
+          leaf.dtype, [self._part_rows, *rest])
+      self.rows[leaf.ref()] = scratch_sizes.place_of([None, *rest], 0, 1)
     for composite in composites:
       self._add_composite(composite)
 
@@ -95,8 +93,7 @@ class RowAnalysis:
       self._whole[composite.row_splits.ref()] = self._scratch.placeholder(
           composite.row_splits.dtype, [self._num_rows + 1])
     else:
-      sizes = [_UNKNOWN_SIZE if size is None else size
-               for size in composite.shape.as_list()[1:]]
+      sizes = scratch_sizes.behind_rows(composite.shape.as_list())
       self._whole[composite.dense_shape.ref()] = self._scratch.constant(
           [self._num_rows, *sizes], tf.int64)
 
@@ -239,7 +236,7 @@ class RowAnalysis:
     shape = self._whole_of(op.outputs[0]).shape.as_list()
     place = self.place_of_rows(op)
     if place is not None:
-      shape[place[0]] = _PART_ROWS * place[1]
+      shape[place[0]] = self._part_rows * place[1]
     return self._scratch.constant(shape, dtype)
 
   def _is_row_wise(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
@@ -256,7 +253,7 @@ class RowAnalysis:
       pairs = pairs[:1]
     outputs = [self._rows_of(*pair) for pair in pairs]
     own = {i: self.rows[t.ref()] if mode == PART else _tf_internals.Rows(
-        0, self.factor(t), self._whole_of(t).shape.rank, 1)
+        0, self.factor(t), self._whole_of(t).shape.rank, 1, None)
            for i, (t, mode) in enumerate(zip(inputs, modes))
            if mode == SLICE or t.ref() in self.rows}
     if None in outputs or not own or not _tf_internals.keeps_rows_apart(
@@ -279,20 +276,7 @@ class RowAnalysis:
   def _rows_of(self, whole: tf.Tensor, part: tf.Tensor,
                ) -> Optional[_tf_internals.Rows]:
     """Returns the position of the rows in two sizes of a tensor, or None."""
-    if whole.shape.rank is None or whole.shape.rank != part.shape.rank:
-      return None
-    whole, part = whole.shape.as_list(), part.shape.as_list()
-    axes = [i for i, sizes in enumerate(zip(whole, part))
-            if len(set(sizes)) > 1]
-    if len(axes) != 1 or None in (whole[axes[0]], part[axes[0]]):
-      return None
-    axis, before = axes[0], 1
-    factor, rest = divmod(part[axis], _PART_ROWS)
-    if rest or not factor or whole[axis] != factor * self._num_rows:
-      return None
-    for size in whole[:axis]:
-      before = None if None in (size, before) else before * size
-    return _tf_internals.Rows(axis, factor, len(whole), before)
+    return scratch_sizes.rows_between(whole.shape, part.shape, self._num_rows)
 
   def _of_mode(self, tensor: tf.Tensor, mode: str) -> tf.Tensor:
     if mode == PART:
@@ -304,7 +288,7 @@ class RowAnalysis:
       first, *rest = whole.shape.as_list()
       first = first or self._num_rows
       self._sliced[tensor.ref()] = self._scratch.placeholder(
-          tensor.dtype, [first // self._num_rows * _PART_ROWS, *rest])
+          tensor.dtype, [first // self._num_rows * self._part_rows, *rest])
     return self._sliced[tensor.ref()]
 
   def _can_be_sliced(self, tensor: tf.Tensor) -> bool:
