@@ -100,6 +100,11 @@ _SOURCES = frozenset("""
     QueueDequeueManyV2 QueueDequeueUpToV2""".split())
 
 _SIZES = frozenset(('Shape', 'ShapeN', 'Size'))
+
+# Ops whose result is one of their inputs, or tells which one is larger.
+_CHOICES = frozenset("""
+    Abs ClipByValue Equal Greater GreaterEqual Less LessEqual Max Maximum Min
+    Minimum NotEqual Relu Relu6 Select SelectV2 Sign""".split())
 _BATCH_NORM = frozenset(
     ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3'))
 
@@ -168,6 +173,11 @@ def is_size(op: tf.Operation) -> bool:
 def gives_rows(op: tf.Operation) -> bool:
   """Returns whether `op` yields a graph's input of each step."""
   return op.type in _SOURCES
+
+
+def is_choice(op: tf.Operation) -> bool:
+  """Returns whether `op` chooses between values, or compares them."""
+  return op.type in _CHOICES
 
 
 def is_reshape(op: tf.Operation) -> bool:

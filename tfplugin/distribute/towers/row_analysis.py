@@ -26,6 +26,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import scratch_graph
 from tfplugin.distribute.towers import scratch_sizes
+from tfplugin.distribute.towers import smaller_batch
 
 # The value of an input that a tower uses: all rows, the tower's slice of all
 # rows, the value computed in the tower, or a shape with the tower's rows.
@@ -74,6 +75,7 @@ class RowAnalysis:
     self._batch_norm_ops = set()
     self._sizes, self._depends = set(), set()
     self._whole, self._part, self._sliced = {}, {}, {}
+    self._smaller = smaller_batch.SmallerBatch(self._scratch, self._whole_of)
     for leaf in leaves:
       rest = scratch_sizes.behind_rows(leaf.shape.as_list())
       self._depends.add(leaf.ref())
@@ -81,6 +83,7 @@ class RowAnalysis:
           leaf.dtype, [self._num_rows, *rest])
       self._part[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._part_rows, *rest])
+      self._smaller.put(leaf, self._part[leaf.ref()])
       self.rows[leaf.ref()] = scratch_sizes.place_of([None, *rest], 0, 1)
     for composite in composites:
       self._add_composite(composite)
@@ -90,12 +93,16 @@ class RowAnalysis:
     self._depends.update(t.ref() for t in tf.nest.flatten(
         composite, expand_composites=True))
     if isinstance(composite, tf.RaggedTensor):
-      self._whole[composite.row_splits.ref()] = self._scratch.placeholder(
-          composite.row_splits.dtype, [self._num_rows + 1])
+      counting = composite.row_splits
+      made = [self._scratch.placeholder(counting.dtype, [rows + 1])
+              for rows in (self._num_rows, self._part_rows)]
     else:
+      counting = composite.dense_shape
       sizes = scratch_sizes.behind_rows(composite.shape.as_list())
-      self._whole[composite.dense_shape.ref()] = self._scratch.constant(
-          [self._num_rows, *sizes], tf.int64)
+      made = [self._scratch.constant([rows, *sizes], tf.int64)
+              for rows in (self._num_rows, self._part_rows)]
+    self._whole[counting.ref()] = made[0]
+    self._smaller.put(counting, made[1])
 
   def note_batch_norm(self, ops: Sequence[tf.Operation]) -> None:
     """Notes ops that compute the moments of a batch normalisation."""
@@ -119,6 +126,7 @@ class RowAnalysis:
     """Notes that `tensor`, a gradient, has its rows where `like` has them."""
     for known in (self.rows, self._whole, self._part):
       known[tensor.ref()] = known[like.ref()]
+    self._smaller.put(tensor, self._smaller.of(like))
     self._depends.add(tensor.ref())
 
   def add(self, op: tf.Operation) -> None:
@@ -135,6 +143,9 @@ class RowAnalysis:
     if made is None:
       self._note_unsplit(op)
       return
+    if self._smaller.is_chosen(op, inputs, made):
+      return
+    self._smaller.note(op, inputs)
     for output, whole in zip(op.outputs, made.outputs):
       self._whole[output.ref()] = whole
     if not op.op_def.is_stateful or _tf_internals.reads_only(op):
@@ -295,9 +306,12 @@ class RowAnalysis:
     """Returns whether the first dimension of `tensor` may be the rows."""
     size = self._first_size(tensor)
     depends = tensor.ref() in self._depends
-    return bool(self._whole_of(tensor).shape.rank) and (
-        depends if size is None else bool(size) and (
-            size % self._num_rows == 0 and (self._is_static or depends)))
+    if size is None:
+      return depends and bool(self._whole_of(tensor).shape.rank)
+    factor, rest = divmod(size, self._num_rows)
+    return factor > 0 and not rest and (
+        self._is_static or depends and self._smaller.has_first_size(
+            tensor, factor * self._part_rows))
 
   def _is_known(self, tensor: tf.Tensor) -> bool:
     """Returns whether no dimension of `tensor` may turn out to be rows."""
