@@ -76,9 +76,11 @@ class RowAnalysis:
     self._sizes, self._depends = set(), set()
     self._whole, self._part, self._sliced = {}, {}, {}
     self._smaller = smaller_batch.SmallerBatch(self._scratch, self._whole_of)
+    self._depends.update(leaf.ref() for leaf in leaves)
     for leaf in leaves:
+      if leaf.shape.rank is None:
+        continue
       rest = scratch_sizes.behind_rows(leaf.shape.as_list())
-      self._depends.add(leaf.ref())
       self._whole[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._num_rows, *rest])
       self._part[leaf.ref()] = self._scratch.placeholder(
