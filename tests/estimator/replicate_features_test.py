@@ -3,6 +3,7 @@
 """Tests of batches of every structure, from features to predictions."""
 
 import collections
+import types
 
 import numpy as np
 import pytest
@@ -108,3 +109,27 @@ def test_what_is_not_in_broadcast_must_have_the_rows_of_the_batch(behavior):
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match=r'Received: \[3, 5\].*`broadcast`'):
       model_fn(features=_batch(5, True)[0], mode=_PREDICT)
+
+
+def _sum_of_squares(features, labels, mode):
+  w = tf1.get_variable('w', initializer=[[.3], [-.2]])
+  outputs = tf.reshape(features['x'], [-1, 2]) @ w
+  loss = tf.reduce_sum(tf.square(outputs - labels['y']))
+  train_op = tf1.train.GradientDescentOptimizer(.01).minimize(loss)
+  return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+@pytest.mark.parametrize('known', (True, False))
+@pytest.mark.parametrize('make', (
+    collections.OrderedDict, collections.UserDict, types.MappingProxyType,
+    lambda values: collections.defaultdict(list, values)))
+def test_any_mapping_and_tensors_of_unknown_rank(behavior, make, known):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(_X[:7], [None, 2] if known else None)
+    y = tf1.placeholder_with_default(_X[:7, :1], [None, 1])
+    spec = replicate.replicate_model_fn(
+        _sum_of_squares, devices=['/cpu:0', '/cpu:0'])(
+            features=make({'x': x}), labels=make({'y': y}), mode=_TRAIN)
+    session.run(tf1.global_variables_initializer())
+    expected = np.square(_X[:7] @ [[.3], [-.2]] - _X[:7, :1]).sum()
+    np.testing.assert_allclose(session.run(spec.loss), expected, rtol=1e-5)

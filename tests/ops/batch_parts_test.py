@@ -81,6 +81,20 @@ def test_row_shares(rows, expected):
   np.testing.assert_allclose(tensors, expected)
 
 
+@pytest.mark.parametrize('rows, begins, held', (
+    ([3, 2], [0, 3], [3, 2]), ([1, 0, 0], [0, 0, 0], [1, 1, 1]),
+    ([0, 3], [0, 0], [1, 3]), ([2, 0], [0, 1], [2, 1]), ([0, 0], [0, 0], [0, 0])
+))
+def test_an_empty_part_has_the_last_row_or_one_of_another_part(
+    rows, begins, held):
+  first = [sum(rows[:i]) for i in range(len(rows))]
+  assert batch_parts.at_least_one_row(first, rows) == (begins, held)
+  tensors = batch_parts.at_least_one_row(first, [
+      tf.constant(count, tf.int64) for count in rows])
+  assert [[int(value) for value in values] for values in tensors] == [
+      begins, held]
+
+
 def test_rows_of_one_static_length_are_left_alone():
   with tf.Graph().as_default():
     leaves = [tf.zeros([2, 3]), tf.zeros([1, 3])]

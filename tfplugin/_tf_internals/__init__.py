@@ -111,6 +111,7 @@ from tfplugin._tf_internals.rows.row_ops import gives_rows
 from tfplugin._tf_internals.rows.row_ops import has_moments
 from tfplugin._tf_internals.rows.row_ops import has_own_gradient
 from tfplugin._tf_internals.rows.row_ops import is_batch_norm
+from tfplugin._tf_internals.rows.row_ops import is_choice
 from tfplugin._tf_internals.rows.row_ops import is_reshape
 from tfplugin._tf_internals.rows.row_ops import is_size
 from tfplugin._tf_internals.rows.row_ops import keeps_rows_apart

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Optional
@@ -165,7 +167,8 @@ def _num_rows(leaves: Sequence[Any]) -> Rows:
   static = _static_rows(leaves)
   if static is not None:
     return static
-  counts = [batch_parts.num_rows(leaf) for leaf in leaves]
+  known = [leaf for leaf in leaves if leaf.shape.rank is not None]
+  counts = [batch_parts.num_rows(leaf) for leaf in known or leaves]
   with tf.control_dependencies([
       tf.debugging.assert_equal(
           count, counts[0],
@@ -190,7 +193,7 @@ def _map(fn, structure: Any, broadcast: Collection[str]) -> Any:
   flat = tf.nest.flatten(_mark(structure, broadcast))
   mapped = [leaf.value if isinstance(leaf, _Whole) else
             _map_leaf(fn, leaf) for leaf in flat]
-  return tf.nest.pack_sequence_as(structure, mapped)
+  return tf.nest.pack_sequence_as(_mark(structure, ()), mapped)
 
 
 def _map_leaf(fn, leaf: Any) -> Any:
@@ -207,9 +210,11 @@ class _Whole:
 
 
 def _mark(structure: Any, broadcast: Collection[str]) -> Any:
-  """Wraps each leaf below a key of `broadcast`."""
-  if isinstance(structure, dict):
-    return type(structure)({
+  """Returns `structure` with each leaf below a key of `broadcast` wrapped."""
+  if isinstance(structure, Mapping):
+    # Not every class of a mapping can be made like another object of it.
+    is_ordered = isinstance(structure, collections.OrderedDict)
+    return (collections.OrderedDict if is_ordered else dict)({
         key: tf.nest.map_structure(_Whole, value) if key in broadcast
         else _mark(value, broadcast)
         for key, value in structure.items()})
@@ -230,7 +235,7 @@ def _check_keys(structure: Any, broadcast: Collection[str]) -> None:
 
 def _keys(structure: Any) -> set[str]:
   keys = set()
-  if isinstance(structure, dict):
+  if isinstance(structure, Mapping):
     keys |= set(structure)
     structure = list(structure.values())
   if isinstance(structure, (list, tuple)):

@@ -66,8 +66,8 @@ def replicate_model_fn(
     * Random ops draw once, the same numbers as on one device.
     * Variables are made on the CPU, or on the device if there is only one.
     * Scalars in the batch go to every tower.
-    * Where the batch has fewer rows than there are towers, some get none: the
-      row-wise ops of the model must work on no rows.
+    * Where the batch has fewer rows than there are towers, the other towers
+      compute its last row again. Their results are left out.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`; `features` and `labels` are

@@ -12,6 +12,7 @@ from typing import Union
 import tensorflow as tf
 
 Weight = Union[float, tf.Tensor]
+Rows = Union[int, tf.Tensor]
 Value = Union[tf.Tensor, tf.IndexedSlices]
 
 
@@ -42,6 +43,26 @@ def num_rows(leaf: Any) -> tf.Tensor:
   if isinstance(leaf, tf.RaggedTensor):
     return tf.cast(leaf.nrows(), tf.int64)
   return tf.shape(leaf, out_type=tf.int64)[0]
+
+
+def at_least_one_row(
+    begins: Sequence[Rows],
+    rows: Sequence[Rows]) -> tuple[Sequence[Rows], Sequence[Rows]]:
+  """Returns bounds of parts in which an empty part has the batch's last row.
+
+  Some ops cannot be computed on no rows. A batch without any row has none to
+  give. A size that cannot be 0 is returned as it is, the same object.
+  """
+  if all(isinstance(count, int) for count in rows):
+    total = sum(rows)
+    last, least = max(total - 1, 0), min(total, 1)
+    return ([min(begin, last) for begin in begins],
+            [count or least for count in rows])
+  total = tf.add_n([tf.cast(count, tf.int64) for count in rows])
+  last, least = tf.maximum(total - 1, 0), tf.minimum(total, 1)
+  return ([tf.minimum(tf.cast(begin, tf.int64), last) for begin in begins],
+          [count if isinstance(count, int) and count else
+           tf.maximum(tf.cast(count, tf.int64), least) for count in rows])
 
 
 def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:

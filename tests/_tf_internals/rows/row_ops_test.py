@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what is known of ops that keep the number of rows."""
 
+import math
+
 import pytest
 import tensorflow as tf
 
@@ -16,19 +18,18 @@ def _is_apart(make, axis=0, shape=(7, 3), inputs=(0,), out=None):
   """Whether the last op that `make` makes keeps the rows of `x` apart."""
   with tf.Graph().as_default():
     op = make(tf1.placeholder(tf.float32, shape)).op
-    places = {i: row_ops.Rows(axis, 1, len(shape), _before(shape, axis))
-              for i in inputs}
+    places = {i: _place(shape, axis) for i in inputs}
     found = op.outputs[0].shape.as_list()
     at = found.index(7) if out is None else out
-    return row_ops.keeps_rows_apart(
-        op, places, [row_ops.Rows(at, 1, len(found), _before(found, at))])
+    return row_ops.keeps_rows_apart(op, places, [_place(found, at)])
 
 
-def _before(shape, axis):
-  count = 1
-  for size in shape[:axis]:
-    count *= size
-  return count
+def _place(shape, axis):
+  factor = shape[axis] // 7
+  before, behind = shape[:axis], [factor, *shape[axis + 1:]]
+  return row_ops.Rows(axis, factor, len(shape), *(
+      None if None in sizes else math.prod(sizes)
+      for sizes in (before, behind)))
 
 
 @pytest.mark.parametrize('make', (
@@ -58,6 +59,10 @@ def test_dimensions_before_the_rows_are_not_merged_with_them():
   assert not _is_apart(flat, axis=1, shape=(3, 7), out=0)
   assert not _is_apart(tf.nn.softmax, axis=1, shape=(3, 7))
   assert _is_apart(tf.exp, axis=1, shape=(3, 7))
+  assert _is_apart(lambda x: tf.reshape(x, [-1, 7, 2, 2]), axis=1,
+                   shape=(None, 7, 4), out=1)
+  assert not _is_apart(lambda x: tf.reshape(x, [-1, 7, 2]), axis=1,
+                       shape=(None, 7, 4), out=1)
 
 
 def test_rows_of_one_operand_do_not_meet_those_of_another():

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+from typing import Optional
 
 import tensorflow as tf
 
@@ -99,6 +100,11 @@ _SOURCES = frozenset("""
     QueueDequeueManyV2 QueueDequeueUpToV2""".split())
 
 _SIZES = frozenset(('Shape', 'ShapeN', 'Size'))
+
+# Ops whose result is one of their inputs, or tells which one is larger.
+_CHOICES = frozenset("""
+    Abs ClipByValue Equal Greater GreaterEqual Less LessEqual Max Maximum Min
+    Minimum NotEqual Relu Relu6 Select SelectV2 Sign""".split())
 _BATCH_NORM = frozenset(
     ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3'))
 
@@ -112,12 +118,14 @@ class Rows:
     factor: How many adjacent entries a row has in that dimension.
     rank: The rank of the tensor.
     before: The number of elements of the dimensions before it; None: unknown.
+    behind: Likewise, of a row behind these dimensions.
   """
 
   axis: int
   factor: int
   rank: int
-  before: int
+  before: Optional[int]
+  behind: Optional[int]
 
 
 def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
@@ -130,7 +138,10 @@ def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
   places = [*inputs.values(), *outputs]
   if op.type == 'Reshape':
     # No dimension before the rows is merged with them or split from them.
-    return list(inputs) == [0] and len({rows.before for rows in places}) == 1
+    return list(inputs) == [0] and any(
+        None not in sizes and len(sizes) == 1
+        for sizes in ({rows.before for rows in places},
+                      {rows.behind for rows in places}))
   if len({rows.factor for rows in places}) > 1:
     return False
   if op.type in _ELEMENTWISE:
@@ -162,6 +173,11 @@ def is_size(op: tf.Operation) -> bool:
 def gives_rows(op: tf.Operation) -> bool:
   """Returns whether `op` yields a graph's input of each step."""
   return op.type in _SOURCES
+
+
+def is_choice(op: tf.Operation) -> bool:
+  """Returns whether `op` chooses between values, or compares them."""
+  return op.type in _CHOICES
 
 
 def is_reshape(op: tf.Operation) -> bool:

@@ -25,13 +25,12 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import scratch_graph
+from tfplugin.distribute.towers import scratch_sizes
+from tfplugin.distribute.towers import smaller_batch
 
 # The value of an input that a tower uses: all rows, the tower's slice of all
 # rows, the value computed in the tower, or a shape with the tower's rows.
 WHOLE, SLICE, PART, FREE = 'whole', 'slice', 'part', 'free'
-
-# Primes, so that no other size of a model is a multiple of them.
-_WHOLE_ROWS, _PART_ROWS, _UNKNOWN_SIZE = 20011, 10007, 23
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,21 +68,25 @@ class RowAnalysis:
     """
     self.rows, self.moments, self.plans, self.unsplit = {}, set(), {}, []
     self._scratch = scratch_graph.ScratchGraph()
-    self._num_rows = num_rows or _WHOLE_ROWS
+    self._num_rows = num_rows or scratch_sizes.WHOLE_ROWS
+    self._part_rows = scratch_sizes.part_rows(self._num_rows)
     self._is_static = bool(num_rows)
     self._splits_batch_norm = splits_batch_norm
     self._batch_norm_ops = set()
     self._sizes, self._depends = set(), set()
     self._whole, self._part, self._sliced = {}, {}, {}
+    self._smaller = smaller_batch.SmallerBatch(self._scratch, self._whole_of)
+    self._depends.update(leaf.ref() for leaf in leaves)
     for leaf in leaves:
-      rest = [_UNKNOWN_SIZE if size is None else size
-              for size in leaf.shape.as_list()[1:]]
-      self._depends.add(leaf.ref())
+      if leaf.shape.rank is None:
+        continue
+      rest = scratch_sizes.behind_rows(leaf.shape.as_list())
       self._whole[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._num_rows, *rest])
       self._part[leaf.ref()] = self._scratch.placeholder(
-          leaf.dtype, [_PART_ROWS, *rest])
-      self.rows[leaf.ref()] = _tf_internals.Rows(0, 1, len(rest) + 1, 1)
+          leaf.dtype, [self._part_rows, *rest])
+      self._smaller.put(leaf, self._part[leaf.ref()])
+      self.rows[leaf.ref()] = scratch_sizes.place_of([None, *rest], 0, 1)
     for composite in composites:
       self._add_composite(composite)
 
@@ -92,13 +95,16 @@ class RowAnalysis:
     self._depends.update(t.ref() for t in tf.nest.flatten(
         composite, expand_composites=True))
     if isinstance(composite, tf.RaggedTensor):
-      self._whole[composite.row_splits.ref()] = self._scratch.placeholder(
-          composite.row_splits.dtype, [self._num_rows + 1])
+      counting = composite.row_splits
+      made = [self._scratch.placeholder(counting.dtype, [rows + 1])
+              for rows in (self._num_rows, self._part_rows)]
     else:
-      sizes = [_UNKNOWN_SIZE if size is None else size
-               for size in composite.shape.as_list()[1:]]
-      self._whole[composite.dense_shape.ref()] = self._scratch.constant(
-          [self._num_rows, *sizes], tf.int64)
+      counting = composite.dense_shape
+      sizes = scratch_sizes.behind_rows(composite.shape.as_list())
+      made = [self._scratch.constant([rows, *sizes], tf.int64)
+              for rows in (self._num_rows, self._part_rows)]
+    self._whole[counting.ref()] = made[0]
+    self._smaller.put(counting, made[1])
 
   def note_batch_norm(self, ops: Sequence[tf.Operation]) -> None:
     """Notes ops that compute the moments of a batch normalisation."""
@@ -122,6 +128,7 @@ class RowAnalysis:
     """Notes that `tensor`, a gradient, has its rows where `like` has them."""
     for known in (self.rows, self._whole, self._part):
       known[tensor.ref()] = known[like.ref()]
+    self._smaller.put(tensor, self._smaller.of(like))
     self._depends.add(tensor.ref())
 
   def add(self, op: tf.Operation) -> None:
@@ -138,6 +145,9 @@ class RowAnalysis:
     if made is None:
       self._note_unsplit(op)
       return
+    if self._smaller.is_chosen(op, inputs, made):
+      return
+    self._smaller.note(op, inputs)
     for output, whole in zip(op.outputs, made.outputs):
       self._whole[output.ref()] = whole
     if not op.op_def.is_stateful or _tf_internals.reads_only(op):
@@ -239,7 +249,7 @@ class RowAnalysis:
     shape = self._whole_of(op.outputs[0]).shape.as_list()
     place = self.place_of_rows(op)
     if place is not None:
-      shape[place[0]] = _PART_ROWS * place[1]
+      shape[place[0]] = self._part_rows * place[1]
     return self._scratch.constant(shape, dtype)
 
   def _is_row_wise(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
@@ -256,7 +266,7 @@ class RowAnalysis:
       pairs = pairs[:1]
     outputs = [self._rows_of(*pair) for pair in pairs]
     own = {i: self.rows[t.ref()] if mode == PART else _tf_internals.Rows(
-        0, self.factor(t), self._whole_of(t).shape.rank, 1)
+        0, self.factor(t), self._whole_of(t).shape.rank, 1, None)
            for i, (t, mode) in enumerate(zip(inputs, modes))
            if mode == SLICE or t.ref() in self.rows}
     if None in outputs or not own or not _tf_internals.keeps_rows_apart(
@@ -279,20 +289,7 @@ class RowAnalysis:
   def _rows_of(self, whole: tf.Tensor, part: tf.Tensor,
                ) -> Optional[_tf_internals.Rows]:
     """Returns the position of the rows in two sizes of a tensor, or None."""
-    if whole.shape.rank is None or whole.shape.rank != part.shape.rank:
-      return None
-    whole, part = whole.shape.as_list(), part.shape.as_list()
-    axes = [i for i, sizes in enumerate(zip(whole, part))
-            if len(set(sizes)) > 1]
-    if len(axes) != 1 or None in (whole[axes[0]], part[axes[0]]):
-      return None
-    axis, before = axes[0], 1
-    factor, rest = divmod(part[axis], _PART_ROWS)
-    if rest or not factor or whole[axis] != factor * self._num_rows:
-      return None
-    for size in whole[:axis]:
-      before = None if None in (size, before) else before * size
-    return _tf_internals.Rows(axis, factor, len(whole), before)
+    return scratch_sizes.rows_between(whole.shape, part.shape, self._num_rows)
 
   def _of_mode(self, tensor: tf.Tensor, mode: str) -> tf.Tensor:
     if mode == PART:
@@ -304,16 +301,19 @@ class RowAnalysis:
       first, *rest = whole.shape.as_list()
       first = first or self._num_rows
       self._sliced[tensor.ref()] = self._scratch.placeholder(
-          tensor.dtype, [first // self._num_rows * _PART_ROWS, *rest])
+          tensor.dtype, [first // self._num_rows * self._part_rows, *rest])
     return self._sliced[tensor.ref()]
 
   def _can_be_sliced(self, tensor: tf.Tensor) -> bool:
     """Returns whether the first dimension of `tensor` may be the rows."""
     size = self._first_size(tensor)
     depends = tensor.ref() in self._depends
-    return bool(self._whole_of(tensor).shape.rank) and (
-        depends if size is None else bool(size) and (
-            size % self._num_rows == 0 and (self._is_static or depends)))
+    if size is None:
+      return depends and bool(self._whole_of(tensor).shape.rank)
+    factor, rest = divmod(size, self._num_rows)
+    return factor > 0 and not rest and (
+        self._is_static or depends and self._smaller.has_first_size(
+            tensor, factor * self._part_rows))
 
   def _is_known(self, tensor: tf.Tensor) -> bool:
     """Returns whether no dimension of `tensor` may turn out to be rows."""

@@ -15,6 +15,8 @@ tf1 = tf.compat.v1
 
 _MOST_ELEMENTS = 1000  # Of a constant whose value may matter for a shape.
 _MOST_OPS = 20  # From a constant to a shape.
+_MOST_SIZES = 8  # Of a tensor that may choose between sizes.
+_OFFSET = 2 ** 40  # A size must not be negative; a difference of sizes may be.
 
 
 class ScratchGraph:
@@ -72,6 +74,17 @@ class ScratchGraph:
     except ValueError:
       return None
     return shape.as_list() if shape.is_fully_defined() else None
+
+  def values(self, sizes: tf.Tensor) -> Optional[list[int]]:
+    """Returns the values of a few sizes; None if they are not known."""
+    count, dtype = sizes.shape.num_elements(), sizes.dtype
+    if count is None or count > _MOST_SIZES or not (
+        dtype.is_integer or dtype.is_bool or dtype.is_floating):
+      return None
+    with self._graph.as_default(), tf.control_dependencies(None):
+      flat = tf.reshape(tf.cast(sizes, tf.int64) + _OFFSET, [-1])
+      found = [tf.fill(flat[i:i + 1], 0).shape[0] for i in range(count)]
+    return None if None in found else found
 
   def copy(self, op: tf.Operation, inputs) -> Optional[tf.Operation]:
     """Returns `op` with other inputs; None if they do not fit."""

@@ -70,7 +70,7 @@ class SplitGraph:
         dense, num_rows, moments is not None, composites)
     self._leaves = {leaf.ref() for leaf in dense}
     self._parts, self._wholes, self._slices, self._copies = {}, {}, {}, {}
-    self._parts.update(zip((leaf.ref() for leaf in dense), parts))
+    self._given = dict(zip((leaf.ref() for leaf in dense), parts))
     self._order, self._ours, self._depth = {}, set(), 0
     self._seen = len(self._graph.get_operations())
     self._prefixes = None
@@ -82,7 +82,9 @@ class SplitGraph:
     self._prefixes = [self._graph.unique_name(f'tower_{i}')
                       for i in range(len(self._devices))]
     with self._building('rows'):
-      self._begins, self._rows = self._divide()
+      begins, self._rows = self._divide()
+      self._begins, self._held = batch_parts.at_least_one_row(
+          begins, self._rows)
       if self._weights_of is not None:
         self._moments = self._weights_of(self._rows)
     with self._building('rows', self._devices[0]):
@@ -111,10 +113,18 @@ class SplitGraph:
       rows = self._analysis.rows.get(tensor.ref())
       with self._building('whole'):
         self._wholes[tensor.ref()] = whole = (
-            tf.concat(parts, rows.axis) if rows else
+            self._concat(parts, rows) if rows else
             batch_parts.weighted_sum(parts, self._moments))
         whole.set_shape(tensor.shape)
     return self._wholes[tensor.ref()]
+
+  def _concat(self, parts: Sequence[tf.Tensor],
+              rows: _tf_internals.Rows) -> tf.Tensor:
+    """Returns the rows of all towers, without the row of an empty tower."""
+    before = [slice(None)] * rows.axis
+    return tf.concat([
+        part if held is count else part[(*before, slice(count * rows.factor))]
+        for part, held, count in zip(parts, self._held, self._rows)], rows.axis)
 
   def gradients(self, helper: Callable, arguments: dict[str, Any]) -> list:
     """Returns the gradients of the whole batch.
@@ -168,8 +178,7 @@ class SplitGraph:
       own = [tf.zeros_like(part) if gradient is None else
              tf.convert_to_tensor(gradient)
              for part, gradient in zip(parts, gradients)]
-      axis = self._analysis.rows[x.ref()].axis
-      gradient = tf.concat(own, axis)
+      gradient = self._concat(own, self._analysis.rows[x.ref()])
       gradient.set_shape(x.shape)
     self._analysis.declare(gradient, x)
     self._parts[gradient.ref()] = own
@@ -220,7 +229,10 @@ class SplitGraph:
   def _parts_of(self, tensor: tf.Tensor) -> Sequence[tf.Tensor]:
     if tensor.ref() in self._parts:
       return self._parts[tensor.ref()]
-    if tensor.ref() in self._leaves:
+    if tensor.ref() in self._given:
+      parts = [self._filled(tensor, part, tower)
+               for tower, part in enumerate(self._given[tensor.ref()])]
+    elif tensor.ref() in self._leaves:
       parts = [self._slice(tensor, tower)
                for tower in range(len(self._devices))]
     else:
@@ -256,7 +268,7 @@ class SplitGraph:
     axis, factor = self._analysis.place_of_rows(op)
     sizes = op.outputs[0].shape.as_list()
     with self._building('rows'):
-      sizes[axis] = tf.cast(self._rows[tower], dtype) * factor
+      sizes[axis] = tf.cast(self._held[tower], dtype) * factor
       return tf.stack([tf.cast(size, dtype) for size in sizes])
 
   def _slice(self, tensor: tf.Tensor, tower: int) -> tf.Tensor:
@@ -266,11 +278,23 @@ class SplitGraph:
       factor = self._analysis.factor(tensor)
       with self._building('rows'):
         begin, size = (value[tower] * factor
-                       for value in (self._begins, self._rows))
+                       for value in (self._begins, self._held))
         if self._analysis.may_be_rows(tensor):
           begin, size = self._if_rows(tensor, begin, size)
         self._slices[key] = tensor[begin:begin + size]
     return self._slices[key]
+
+  def _filled(self, batch: tf.Tensor, part: tf.Tensor,
+              tower: int) -> tf.Tensor:
+    """Returns the rows of a tower; if there are none, the last of the batch."""
+    begin, held = self._begins[tower], self._held[tower]
+    if held is self._rows[tower]:
+      return part
+    with self._building('rows'):
+      filled = tf.concat(
+          [part, batch[begin:begin + held - self._rows[tower]]], 0)
+    filled.set_shape([None, *part.shape[1:]])
+    return filled
 
   def _if_rows(self, tensor: tf.Tensor, begin: Any, size: Any,
                ) -> tuple[tf.Tensor, tf.Tensor]:

@@ -41,7 +41,7 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
   and neither does `eval_distribute`. Each tower takes one batch of the
   input_fn. All numbers are computed from these batches, joined in order. Loss,
   gradients, metrics, summaries and writes are as on one device with the same
-  rows. If the last batches are fewer than the towers, some towers get no rows.
+  rows, also if the last batches are fewer than the towers.
   If the size of a batch is static (`drop_remainder=True`), these last batches
   are left out.
 
