@@ -94,6 +94,7 @@ from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import gradients_noted
 from tfplugin._tf_internals.optimizers import gradients_through
+from tfplugin._tf_internals.optimizers import hands_on
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of

@@ -98,7 +98,7 @@ def drop_stale_gradients(
     interception = optimizer_interception.Interception(
         lambda optimizer: _BehindGate(
             optimizer, staleness, use_locking, on_nonfinite, gate),
-        _Optimizer)
+        _Optimizer, is_whole=True)
     spec = decorator_stack.intercepted(
         call, interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
