@@ -105,6 +105,16 @@ class Decaying(tf1.train.MomentumOptimizer):
           v.assign_sub(0.5 * v.read_value()) for _, v in grads_and_vars])
 
 
+def _assigning(base, *args):
+  """An optimizer that assigns, of a class derived from `base`."""
+  class Assigning(base):
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+      updates = [v.assign(v - 0.25 * g) for g, v in grads_and_vars]
+      return tf.group(*updates, global_step.assign_add(1))
+
+  return Assigning(*args)
+
+
 WRAPPERS = (Clipped, Trusting, Accumulating, Averaging, Checking)
 STRATEGIES = {
     'drop stale': lambda: distribute.DropStaleGradientStrategy(
@@ -179,6 +189,16 @@ def test_a_strategy_trains_as_one_device(
 def test_a_decorator_trains_as_one_device(
     behavior, make_optimizer, form, tmp_path):
   _compare(make_optimizer, form, tmp_path, DECORATORS)
+
+
+def test_the_refusal_of_an_assignment_has_a_remedy(behavior, tmp_path):
+  with pytest.raises(ValueError, match=(
+      r'clips .*must intercept every write.* \(Assign\w*\) writes `[wb]:0`.*'
+      'Derive .* from `tf.compat.v1.train.Optimizer` itself')):
+    _train(_model_fn(lambda: _assigning(tf1.train.AdamOptimizer)), tmp_path, 1,
+           STRATEGIES['clip']())
+  _compare(lambda: _assigning(tf1.train.Optimizer, False, 'assigning'), 'clip',
+           tmp_path, STRATEGIES)
 
 
 @pytest.mark.parametrize('forms', [STRATEGIES, DECORATORS])
