@@ -40,7 +40,8 @@ class Interception:
   """Wrapper of the optimizers that are applied while it is active.
 
   `honoured` lists the optimizers left alone because they are wrapped already.
-  `audit` records the updates by wrappers, of all trainable variables.
+  `audit` records the updates by wrappers, of all trainable variables and of the
+  global step.
   """
 
   def __init__(self, wrap: Callable[[tf1.train.Optimizer], Any], kind: type,
@@ -87,8 +88,9 @@ class Interception:
     if not self._only(optimizer):
       with _as_innermost(self._outer):
         return apply_gradients(*args, **kwargs)
-    with _as_innermost(self._outer), self.audit.passing(
-        tf1.trainable_variables()):
+    step = tf1.train.get_global_step()
+    with _as_innermost(self._outer), self.audit.passing([
+        *tf1.trainable_variables(), *([] if step is None else [step])]):
       if holds(optimizer, self._kind):
         self.honoured.append(optimizer)
         return apply_gradients(*args, **kwargs)
