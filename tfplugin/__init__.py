@@ -64,19 +64,21 @@ _MODULES = {
 # `import tfplugin` is enough to use them.
 _PACKAGES = ('checkpoints', 'compat', 'contrib', 'distribute', 'estimator',
              'events', 'hooks', 'ops', 'optimizers', 'types')
+# Likewise; the core, also as a type checker reads it, is without them.
+_TOOLS = ('report', 'testing')
 
 
 if not typing.TYPE_CHECKING:  # A checker finds a wrong name without it.
   def __getattr__(name: str):
     if name in _MODULES:
       return getattr(importlib.import_module(_MODULES[name]), name)
-    if name in _PACKAGES:
+    if name in (*_PACKAGES, *_TOOLS):
       return importlib.import_module(f'tfplugin.{name}')
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 
 def __dir__() -> list[str]:
-  return sorted({*globals(), *__all__, *_PACKAGES})
+  return sorted({*globals(), *__all__, *_PACKAGES, *_TOOLS})
 
 
 estimator_names.restore()

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -157,59 +156,6 @@ def test_a_lock_is_known():
     assert not op_types.takes_lock(mutex.op)
 
 
-_LOSSES = {
-    'absolute_difference': tf1.losses.absolute_difference,
-    'cosine_distance': lambda *args, **kwargs: tf1.losses.cosine_distance(
-        *args, axis=1, **kwargs),
-    'hinge': tf1.losses.hinge_loss,
-    'huber': tf1.losses.huber_loss,
-    'log': tf1.losses.log_loss,
-    'mean_squared_error': tf1.losses.mean_squared_error,
-    'sigmoid': tf1.losses.sigmoid_cross_entropy,
-    'softmax': tf1.losses.softmax_cross_entropy,
-}
-_REDUCTIONS = tf1.losses.Reduction
-
-
-def _denominators():
-  found = [op_types.mean_loss_denominator(op)
-           for op in tf1.get_default_graph().get_operations()]
-  return [tensor for tensor in found if tensor is not None]
-
-
-@pytest.mark.parametrize('name', sorted(_LOSSES))
-def test_a_mean_loss_has_one_denominator(name):
-  weights = np.array([[1.0], [1.0], [0.0], [2.0]], np.float32)
-  for reduction, count in (
-      (_REDUCTIONS.SUM_BY_NONZERO_WEIGHTS, 1),
-      (_REDUCTIONS.SUM_OVER_BATCH_SIZE, 1),
-      (_REDUCTIONS.MEAN, 1), (_REDUCTIONS.SUM, 0), (_REDUCTIONS.NONE, 0)):
-    with tf.Graph().as_default():
-      ones = tf.ones([4, 2])
-      arguments = {} if name in ('sigmoid', 'softmax') else {'weights': weights}
-      _LOSSES[name](ones, ones, reduction=reduction, **arguments)
-      assert len(_denominators()) == count, reduction
-
-
-def test_the_denominator_is_the_count():
-  with tf.Graph().as_default(), tf1.Session() as session:
-    ones = tf.ones([3, 2])
-    tf1.losses.mean_squared_error(
-        ones, ones, weights=[[1.0], [0.0], [2.0]],
-        reduction=_REDUCTIONS.SUM_BY_NONZERO_WEIGHTS)
-    tf1.losses.mean_squared_error(ones, ones)
-    # Two rows of two columns have a weight; then all three have.
-    assert session.run(_denominators()) == [4.0, 6.0]
-
-
-def test_divisions_that_are_no_mean_losses_have_no_denominator():
-  with tf.Graph().as_default():
-    tf1.metrics.mean(tf.ones([2]))
-    tf1.losses.mean_pairwise_squared_error(tf.ones([2, 3]), tf.ones([2, 3]))
-    tf.math.divide_no_nan(tf.ones([2]), 2.0)
-    assert not _denominators()
-
-
 def test_a_sum_over_tpu_shards_is_known():
   with tf.Graph().as_default(), strategies.tpu_function.tpu_shard_context(2):
     total = tf1.tpu.cross_replica_sum(tf.constant(1.0))
@@ -288,16 +234,6 @@ def test_what_makes_a_variable(behavior):
     v = tf1.get_variable('v', initializer=1.0)
     made = [op for op in graph.get_operations() if op_types.makes_variable(op)]
     assert made == [v.op]
-
-
-def test_a_mean_that_no_name_tells():
-  with tf.Graph().as_default():
-    count = tf1.placeholder(tf.float32, [])
-    mean = tf.math.divide_no_nan(
-        tf.reduce_sum(tf1.placeholder(tf.float32, [None])), count)
-    assert op_types.mean_loss_denominator(mean.op) is None
-    op_types.note_mean(mean)
-    assert op_types.mean_loss_denominator(mean.op) is count
 
 
 def test_a_constant_may_not_vary():

@@ -115,6 +115,22 @@ def test_a_wrapper_tells_what_it_holds(wrap):
   assert optimizers.wrapped_optimizer(inner) is None
 
 
+def test_a_program_calls_the_field_as_it_likes():
+  class Holder(tf1.train.Optimizer):
+    def __init__(self, inner):
+      super().__init__(False, 'holder')
+      self.of_the_program = inner
+
+  class Wrapper(Holder):
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+      return self.of_the_program.apply_gradients(grads_and_vars)
+
+  inner = _sgd()
+  assert optimizers.wrapped_optimizer(Wrapper(inner)) is inner
+  assert [optimizers.hands_on(each) for each in (
+      Wrapper(inner), Holder(inner), inner)] == [True, False, False]
+
+
 class _Overriding(tf1.train.GradientDescentOptimizer):
   def apply_gradients(self, grads_and_vars, global_step=None, name=None):
     return super().apply_gradients(grads_and_vars, global_step, name)

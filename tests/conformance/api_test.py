@@ -61,6 +61,15 @@ def test_all_is_a_sorted_tuple_without_repeats(name):
   assert list(exported) == sorted(set(exported))
 
 
+def test_each_package_of_the_api_pages_is_loaded_on_first_use():
+  pages = pathlib.Path(__file__).parents[2] / 'docs' / 'api'
+  names = sorted({path.stem for path in pages.glob('*.md')} - {'index'})
+  assert 'report' in names
+  subprocess.run([sys.executable, '-c', '; '.join(
+      ['import tfplugin', *(f'tfplugin.{name}' for name in names)])],
+                 check=True)
+
+
 @pytest.mark.parametrize('name', _PACKAGES)
 def test_all_equals_the_public_names(name):
   package = importlib.import_module(name)

@@ -58,7 +58,9 @@ from tfplugin._tf_internals.keras import keras_module_of
 from tfplugin._tf_internals.keras import layer_names_by_replica
 from tfplugin._tf_internals.losses import addends
 from tfplugin._tf_internals.losses import alternatives
+from tfplugin._tf_internals.losses import counts_marked
 from tfplugin._tf_internals.losses import factors
+from tfplugin._tf_internals.losses import is_count_of_mean
 from tfplugin._tf_internals.losses import last_reduction
 from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
@@ -78,7 +80,6 @@ from tfplugin._tf_internals.op_types import is_value_of_variable
 from tfplugin._tf_internals.op_types import is_variable
 from tfplugin._tf_internals.op_types import makes_variable
 from tfplugin._tf_internals.op_types import may_vary
-from tfplugin._tf_internals.op_types import mean_loss_denominator
 from tfplugin._tf_internals.op_types import names_tensor
 from tfplugin._tf_internals.op_types import ops_of_bodies
 from tfplugin._tf_internals.op_types import origin_of
@@ -93,6 +94,7 @@ from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import gradients_noted
 from tfplugin._tf_internals.optimizers import gradients_through
+from tfplugin._tf_internals.optimizers import hands_on
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of

@@ -16,7 +16,6 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin._tf_internals import op_types
 from tfplugin._tf_internals import replacing
 
 # Since TensorFlow 2.16 `keras` is Keras 3, and Keras 2 has another name.
@@ -48,28 +47,13 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
   A `tf.keras.losses.Loss` refuses its default reduction there, since most
   strategies would add up the replicas' means. A private method decides, and no
   argument changes it. It is replaced for a while, for threads where `applies`
-  returns True. Keras 3 has means by default; they are marked, for
-  `mean_loss_denominator`.
+  returns True. Keras 3 has means by default.
   """
   with contextlib.ExitStack() as stack:
     for kind in loss_classes():
-      stack.enter_context(_means_noted(kind, applies) if _is_keras_3(
-          kind.__module__) else _means_by_default(kind, applies))
+      if not _is_keras_3(kind.__module__):
+        stack.enter_context(_means_by_default(kind, applies))
     yield
-
-
-def _means_noted(base: type, applies: Callable[[], bool],
-                 ) -> contextlib.AbstractContextManager:
-  """Marks the results of Keras 3's losses as means, their default."""
-  def noting(call):
-    def call_and_note(loss, *args, **kwargs):
-      result = call(loss, *args, **kwargs)
-      if applies() and tf.is_symbolic_tensor(result):
-        op_types.note_mean(result)
-      return result
-    return call_and_note
-
-  return replacing.replaced_in_turn(base, __call__=noting)
 
 
 def _means_by_default(base: type, applies: Callable[[], bool],

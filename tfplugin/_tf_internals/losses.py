@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 from typing import Optional
 
 import tensorflow as tf
@@ -21,6 +24,9 @@ from tensorflow.python.distribute import distribute_utils
 
 # Whether a replica makes summaries; see `summaries_of_all`.
 from tensorflow.python.distribute import summary_op_util
+
+# Each mean of `tf.compat.v1.losses` is a `_safe_mean`; see `counts_marked`.
+from tensorflow.python.ops.losses import losses_impl
 
 # Each reduced loss of `tf.compat.v1.losses` calls its `add_loss`.
 from tensorflow.python.ops.losses import util as losses_util
@@ -36,6 +42,13 @@ _GIVEN_BY_TENSORFLOW = re.compile(
     r'(^|/)(Identity|control_dependency|read)(_\d+)?$')
 # Attribute of a loss: its reduction.
 _REDUCTION = 'tfplugin_reduction'
+# Attribute of the count of a mean loss.
+_COUNT = 'tfplugin_count_of_mean'
+# The mean of Keras 2, in two copies.
+_MEANS = ('keras.src.utils.losses_utils', 'tf_keras.src.utils.losses_utils',
+          'tensorflow.python.keras.utils.losses_utils')
+# The mean of Keras 3.
+_KERAS_3 = 'keras.src.losses.loss'
 # The reductions of Keras 3 that are means.
 _KERAS_MEANS = ('sum_over_batch_size', 'mean', 'mean_with_sample_weight')
 # Threads may each build a model: functions are replaced while one does.
@@ -103,6 +116,65 @@ def reduction_of(loss: tf.Tensor) -> Optional[str]:
 def last_reduction() -> Optional[str]:
   """Returns the reduction of the last loss in the current graph, or None."""
   return tf1.get_default_graph()._last_loss_reduction
+
+
+@contextlib.contextmanager
+def counts_marked(applies: Callable[[], bool]) -> Iterator[None]:
+  """Makes each mean loss divide by a marked copy of its count.
+
+  The reductions of `tf.compat.v1.losses` and of Keras do not return the count,
+  and a program may use the same tensor elsewhere. `is_count_of_mean` recognises
+  the copy; its input is the count. Private functions divide. They are replaced
+  for a while, for threads where `applies` returns True.
+  """
+  def dividing(mean):
+    def divide(losses, count):
+      is_marked = applies() and tf.is_symbolic_tensor(count)
+      return mean(losses, _marked_copy(count) if is_marked else count)
+    return divide
+
+  def reducing(reduce_values):
+    def reduce_by_copy(values, *args, **kwargs):
+      mean = reduce_values(values, *args, **kwargs)
+      if mean is not values and applies():
+        _mark_count(mean)
+      return mean
+    return reduce_by_copy
+
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(replacing.replaced_in_turn(
+        losses_impl, _safe_mean=dividing))
+    for module in _loaded(_MEANS):
+      stack.enter_context(replacing.replaced_in_turn(
+          module, _safe_mean=dividing))
+    for module in _loaded([_KERAS_3]):
+      stack.enter_context(replacing.replaced_in_turn(
+          module, reduce_values=reducing))
+    yield
+
+
+def _marked_copy(count: tf.Tensor) -> tf.Tensor:
+  """Returns a copy of `count` that `is_count_of_mean` recognises."""
+  copy = tf.identity(count, name='count')
+  setattr(copy, _COUNT, True)
+  return copy
+
+
+def _mark_count(mean: tf.Tensor) -> None:
+  """Makes a mean, which no op has used, divide by a marked copy."""
+  if tf.is_symbolic_tensor(mean) and mean.op.type == 'DivNoNan':
+    # Graphs are append-only in public.
+    mean.op._update_input(1, _marked_copy(mean.op.inputs[1]))
+
+
+def _loaded(names: Sequence[str]) -> list[Any]:
+  """Returns the modules of these names that this process has loaded."""
+  return [sys.modules[name] for name in names if name in sys.modules]
+
+
+def is_count_of_mean(op: tf.Operation) -> bool:
+  """Returns whether a mean loss divides by `op`; see `counts_marked`."""
+  return op.type == 'Identity' and hasattr(op.outputs[0], _COUNT)
 
 
 def strategy_divides_loss() -> bool:

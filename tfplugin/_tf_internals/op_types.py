@@ -8,7 +8,6 @@ graph are private. A complete graph can be read only by the types of its ops.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Optional
 
@@ -49,12 +48,8 @@ _HANDS_ON = frozenset((
 PASSES_ON = _HANDS_ON | {
     'Exit', 'IdentityN', 'Merge', 'NextIteration', 'RefExit', 'RefMerge',
     'RefNextIteration'}
-# The name of the division in every mean of `tf.compat.v1.losses`.
-_DIVISION = re.compile(r'(^|/)value(_\d+)?$')
 # From a variable to the op that uses its value.
 _HOPS = 4
-# Attribute of a mean loss whose name does not show it.
-_IS_MEAN = 'tfplugin_is_mean'
 
 
 def is_variable(op: tf.Operation) -> bool:
@@ -243,26 +238,6 @@ def _attributes(op: tf.Operation) -> dict[str, bytes]:
   return {key: value.SerializeToString(deterministic=True)
           for key, value in op.node_def.attr.items()
           if not key.startswith('_')}
-
-
-def mean_loss_denominator(op: tf.Operation) -> Optional[tf.Tensor]:
-  """Returns the count by which `op` divides a sum of losses, or None.
-
-  The reductions of `tf.compat.v1.losses` and of Keras do not return the count.
-  """
-  if (op.type == 'DivNoNan' and (
-      _DIVISION.search(op.name) or hasattr(op.outputs[0], _IS_MEAN))
-      # Not a count for each row, as `mean_pairwise_squared_error` has.
-      and op.inputs[1].shape.rank == 0
-      # Not the value of a metric: a metric divides the values of variables.
-      and op.inputs[0].op.type == 'Sum'):
-    return op.inputs[1]
-  return None
-
-
-def note_mean(loss: tf.Tensor) -> None:
-  """Marks a mean loss of Keras 3, which has no name that shows it."""
-  setattr(loss, _IS_MEAN, True)
 
 
 def names_tensor(op: tf.Operation) -> bool:

@@ -87,13 +87,21 @@ def learning_rate_of(optimizer: tf1.train.Optimizer):
 def wrapped_optimizer(optimizer: tf1.train.Optimizer):
   """Returns the optimizer inside a wrapper, or None.
 
-  All wrappers, of TensorFlow and of this project, keep it in private fields.
+  TensorFlow has no public way to ask, and a program's own wrapper may call the
+  field as it likes.
   """
-  for field in ('_optimizer', '_opt'):
-    inner = getattr(optimizer, field, None)
-    if isinstance(inner, tf1.train.Optimizer):
-      return inner
-  return None
+  return next((held for held in getattr(optimizer, '__dict__', {}).values()
+               if isinstance(held, tf1.train.Optimizer)), None)
+
+
+def hands_on(optimizer: tf1.train.Optimizer) -> bool:
+  """Returns whether `apply_gradients` calls the one of an optimizer inside.
+
+  One that TensorFlow's method applies makes its own updates, whatever it holds.
+  """
+  base = tf1.train.Optimizer
+  return (wrapped_optimizer(optimizer) is not None and
+          type(optimizer).apply_gradients is not base.apply_gradients)
 
 
 @contextlib.contextmanager

@@ -70,6 +70,7 @@ NAMES = {
     f'{_KERAS}.src.mixed_precision.autocast_variable.AutoCastVariable':
         '_variable',
     f'{_KERAS}.losses.Loss': '_get_reduction',
+    f'{_KERAS}.src.utils.losses_utils': '_safe_mean',
     f'{_KERAS}.optimizers.legacy.Optimizer': '_compute_gradients',
     'tensorflow.python.autograph.core.ag_ctx': 'control_status_ctx',
     'tensorflow.python.autograph.impl.api': 'do_not_convert tf_convert',
@@ -98,6 +99,7 @@ NAMES = {
     'tensorflow.python.ops.array_ops':
         'array_like_impl ones_like_impl shape_internal size_internal',
     'tensorflow.python.ops.gradients_util': '_GradientsHelper',
+    'tensorflow.python.ops.losses.losses_impl': '_safe_mean',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':

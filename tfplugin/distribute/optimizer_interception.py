@@ -40,20 +40,24 @@ class Interception:
   """Wrapper of the optimizers that are applied while it is active.
 
   `honoured` lists the optimizers left alone because they are wrapped already.
-  `audit` records the updates by wrappers, of all trainable variables.
+  `audit` records the updates by wrappers, of all trainable variables and of the
+  global step.
   """
 
   def __init__(self, wrap: Callable[[tf1.train.Optimizer], Any], kind: type,
-               only: Callable[[tf1.train.Optimizer], bool] = lambda _: True):
+               only: Callable[[tf1.train.Optimizer], bool] = lambda _: True,
+               is_whole: bool = False):
     """Prepares one use.
 
     `wrap` makes a wrapper, once for each optimizer. An optimizer of the class
     `kind`, or with one inside, is left alone. `only` says whether to intercept
-    an optimizer at all.
+    an optimizer at all. If an optimizer contains another one, the inner one is
+    wrapped; with `is_whole` the outer one is, with all that it writes.
     """
     self._wrap = wrap
     self._kind = kind
     self._only = only
+    self.is_whole = is_whole
     self._outer = None
     self._strategy = None
     self._by_optimizer = {}
@@ -84,8 +88,9 @@ class Interception:
     if not self._only(optimizer):
       with _as_innermost(self._outer):
         return apply_gradients(*args, **kwargs)
-    with _as_innermost(self._outer), self.audit.passing(
-        tf1.trainable_variables()):
+    step = tf1.train.get_global_step()
+    with _as_innermost(self._outer), self.audit.passing([
+        *tf1.trainable_variables(), *([] if step is None else [step])]):
       if holds(optimizer, self._kind):
         self.honoured.append(optimizer)
         return apply_gradients(*args, **kwargs)
@@ -129,9 +134,9 @@ def _meet(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
   current = _current()
   # A wrapper, such as a moving average, calls the optimizer inside it. A loss
   # scale does so too, but for all replicas at once, and in a branch.
-  hands_on = (_tf_internals.wrapped_optimizer(optimizer) is not None and
-              not isinstance(optimizer, _LOSS_SCALE))
-  if current is None or hands_on:
+  if current is None or not (
+      current.is_whole or isinstance(optimizer, _LOSS_SCALE) or
+      not _tf_internals.hands_on(optimizer)):
     return apply_gradients(*args, **kwargs)
   return current.apply(optimizer, apply_gradients, *args, **kwargs)
 

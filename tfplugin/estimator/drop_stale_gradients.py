@@ -13,6 +13,7 @@ from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
+from tfplugin.distribute.staleness import step_writes
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.ops import nonfinite
@@ -98,13 +99,14 @@ def drop_stale_gradients(
     interception = optimizer_interception.Interception(
         lambda optimizer: _BehindGate(
             optimizer, staleness, use_locking, on_nonfinite, gate),
-        _Optimizer)
+        _Optimizer, is_whole=True)
     spec = decorator_stack.intercepted(
         call, interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
     interception.audit.check(
         f'`{decorator_stack.DROP_STALE}`', spec.train_op,
         tf1.trainable_variables(), staleness_gate.AUDITED)
+    _gate_own_count(gate, interception, spec)
     if not isinstance(spec, tf.estimator.EstimatorSpec):
       return spec  # The spec of TPUEstimator, which makes its scaffold later.
     optimizers = [*interception.wrappers, *interception.honoured]
@@ -113,6 +115,19 @@ def drop_stale_gradients(
 
   return model_fn_lib.decorate_training(
       model_fn, train, decorator_stack.DROP_STALE)
+
+
+def _gate_own_count(gate: staleness_gate.OneDecision,
+                    interception: optimizer_interception.Interception,
+                    spec: Any) -> None:
+  """Drops the writes of the step that the model makes beside optimizers."""
+  step = tf1.train.get_global_step()
+  if step is None or gate.accepted_here is None:
+    return  # The model's own DropStaleGradientOptimizer decides.
+  step_writes.only_where(
+      gate.accepted_here, step,
+      list(interception.audit.unseen(spec.train_op, step)),
+      f'`{decorator_stack.DROP_STALE}`')
 
 
 class _BehindGate(_Optimizer):

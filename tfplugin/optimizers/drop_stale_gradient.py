@@ -46,7 +46,9 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     2. computes the loss and the gradients;
     3. reads global_step again once every gradient is there, and decides.
 
-  The model's own assignments also happen in a dropped step.
+  The model's own assignments also happen in a dropped step. One of them is a
+  write of global_step beside this optimizer, as in canned estimators with two
+  optimizers. `tfplugin.estimator.drop_stale_gradients` drops that one.
 
   A worker's own step is not staleness. Another write of global_step in the
   train op, such as `global_step.assign(global_step + 1)`, comes before 1 or

@@ -35,7 +35,7 @@ def _run(beside):
 
 def test_an_assignment_to_a_clipped_variable_is_named(behavior):
   with pytest.raises(ValueError, match=(
-      'AssignAddVariableOp.*which writes `clipped.*` beside the optimizers')):
+      'AssignAddVariableOp.*writes `clipped.*outside of the optimizers')):
     _run('clipped')
 
 

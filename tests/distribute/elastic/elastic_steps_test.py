@@ -105,7 +105,7 @@ def test_an_update_past_the_penalty_is_refused(behavior, rho):
       communication_period=2, moving_rate=0.25, rho=rho)
   with tf.Graph().as_default(), strategy.scope():
     if rho:
-      with pytest.raises(ValueError, match='beside the optimizers'):
+      with pytest.raises(ValueError, match='outside of the optimizers'):
         strategy.run(tf.autograph.experimental.do_not_convert(step))
     else:
       strategy.run(tf.autograph.experimental.do_not_convert(step))

@@ -176,6 +176,22 @@ def test_the_wrapper_reduces_as_its_argument_says(form):
     assert session.run(tf1.trainable_variables())[0] == -4
 
 
+def _by_row(w, x):
+  """Divides each row's loss by the row's count, under TensorFlow's name."""
+  loss = 0.0
+  for value in tf.unstack(tf.reshape(x, [2, 1])):
+    count = tf.reduce_sum(value)
+    loss += count * w + tf.math.divide_no_nan(
+        tf.reduce_sum(w * value * value), count, name='value')
+  return loss / 2.0
+
+
+@pytest.mark.parametrize('train', [_of_decorator, _of_strategy])
+def test_a_division_of_the_program_keeps_its_count(behavior, train):
+  # w * x * x / x + w * x for each row; the mean of x is 2.5.
+  np.testing.assert_allclose(train(_by_row), [5, 1 - 5], rtol=1e-6)
+
+
 @pytest.mark.parametrize('reduction, expected', [(SUM, -4 - 4), (MEAN, -2)])
 def test_of_a_tf_function_and_of_eager_execution(reduction, expected):
   strategy = cross_shard_strategy.CrossShardStrategy(['CPU:0', 'CPU:1'])
@@ -233,8 +249,9 @@ def _shards(*batches):
   shards = []
   for losses, weights in batches:
     before = len(tf1.get_default_graph().get_operations())
-    loss = tf1.losses.compute_weighted_loss(
-        scale * tf.constant(losses), tf.constant(weights))
+    with _tf_internals.counts_marked(lambda: True):
+      loss = tf1.losses.compute_weighted_loss(
+          scale * tf.constant(losses), tf.constant(weights))
     gradient, = tf.gradients(loss, [scale])
     ops = tf1.get_default_graph().get_operations()[before:]
     shards.append((ops, loss, gradient))
@@ -285,7 +302,10 @@ def _called(make):
 def test_a_weighted_mean_inside_is_refused(behavior, inside):
   with tf.Graph().as_default() as graph:
     weights = tf1.placeholder(tf.float32, [None])
-    inside(lambda: tf1.losses.compute_weighted_loss(weights + 1.0, weights))
+    with _tf_internals.counts_marked(lambda: True):
+      loss = inside(
+          lambda: tf1.losses.compute_weighted_loss(weights + 1.0, weights))
+    tf1.gradients(loss, weights)
     with pytest.raises(RuntimeError, match='outside of `tf.cond`'):
       shard_loss.share_denominators([graph.get_operations()] * 2, [.5, .5])
 

@@ -250,9 +250,10 @@ def share_denominators(ops_by_shard: Sequence[Sequence[tf.Operation]],
                        weights: Sequence[batch_parts.Weight]) -> None:
   """Makes the mean losses of all shards divide by the common count.
 
-  `weights` are the factors of the shards' losses. A RuntimeError is raised if
-  shards have different numbers of such losses. It is also raised for a weighted
-  one in a branch, a loop or a function.
+  They were built inside `counts_marked`. `weights` are the factors of the
+  shards' losses. A RuntimeError is raised if shards have different numbers of
+  such losses. It is also raised for a weighted one in a branch, a loop or a
+  function.
   """
   counts_by_shard = [_counts(ops) for ops in ops_by_shard]
   sizes = [len(counts) for counts in counts_by_shard]
@@ -265,8 +266,8 @@ def share_denominators(ops_by_shard: Sequence[Sequence[tf.Operation]],
     _share_one(counts, weights)
 
 
-def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
-  """Returns the denominators of the mean losses among `ops`, in order."""
+def _counts(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
+  """Returns the counts of the mean losses among `ops`, in order."""
   found = []
   for op in ops:
     for inner in _tf_internals.ops_of_bodies(op):
@@ -274,17 +275,15 @@ def _counts(ops: Sequence[tf.Operation]) -> list[tf.Tensor]:
     if _tf_internals.is_in_branch_or_loop(op):
       _check_size(op)
       continue
-    count = _tf_internals.mean_loss_denominator(op)
-    if count is not None:
-      found.append(count)
+    if _tf_internals.is_count_of_mean(op):
+      found.append(op)
   return found
 
 
 def _check_size(op: tf.Operation) -> None:
-  """Raises if `op` is a mean loss whose count depends on weights."""
-  count = _tf_internals.mean_loss_denominator(op)
+  """Raises if `op` is the count of a mean loss, and depends on weights."""
   for source in graph_order.upstream(
-      [] if count is None else [count.op], of_values=True,
+      [op] if _tf_internals.is_count_of_mean(op) else [], of_values=True,
       stop=_tf_internals.is_size):
     if not (source.inputs or _tf_internals.is_size(source)) and (
         _tf_internals.may_vary(source)):
@@ -296,10 +295,10 @@ def _check_size(op: tf.Operation) -> None:
           'is given.')
 
 
-def _share_one(counts: Sequence[tf.Tensor],
+def _share_one(counts: Sequence[tf.Operation],
                weights: Sequence[batch_parts.Weight]) -> None:
-  consumers = [list(count.consumers()) for count in counts]
   with tf.control_dependencies(None):
-    total = tf.add_n(list(counts))
-    for count, weight, ops in zip(counts, weights, consumers):
-      _tf_internals.redirect(ops, count, total * tf.cast(weight, total.dtype))
+    total = tf.add_n([count.inputs[0] for count in counts])
+    for count, weight in zip(counts, weights):
+      _tf_internals.redirect_input(
+          count, 0, total * tf.cast(weight, total.dtype))

@@ -160,8 +160,11 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
 
   def _call_for_each_replica(self, fn, args, kwargs):
     gates = self._gates()
+    strategy = self._container_strategy()
     if gates.passing:
-      return super()._call_for_each_replica(fn, args, kwargs)
+      # The optimizer may apply another one in a branch of its own.
+      return super()._call_for_each_replica(
+          branching.with_merges_in_branches(strategy, fn), args, kwargs)
 
     def gated(*args, **kwargs):
       replica = tf.get_static_value(
@@ -170,12 +173,12 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
           int(replica), staleness_gate.OneDecision(
               self._max_staleness, self._on_nonfinite))
       with optimizer_interception.Interception(
-          lambda optimizer: _Gated(optimizer, gate, gates), _Gated).active():
+          lambda optimizer: _Gated(optimizer, gate, gates), _Gated,
+          is_whole=True).active():
         return fn(*args, **kwargs)
 
     return super()._call_for_each_replica(
-        branching.with_merges_in_branches(self._container_strategy(), gated),
-        args, kwargs)
+        branching.with_merges_in_branches(strategy, gated), args, kwargs)
 
   def _update(self, var, fn, args, kwargs, group):
     refusals.refuse_keras_step_count(fn, self._container_strategy())
@@ -241,7 +244,9 @@ class _Gated:
         names=[v.name for g, v in grads_and_vars if g is not None])
     kwargs.update(on_skip=lambda: self._gates.counters.count_dropped(
         decision.fresh, is_first))
-    with self._gates.passing:
+    # All writes of the optimizer are in the branch.
+    audit = tf.distribute.get_strategy().extended.audit_here()
+    with self._gates.passing, audit.passing(tf1.trainable_variables()):
       return conditional_update.apply_gradients_if(
           decision.accepted, self._optimizer, grads_and_vars, global_step,
           name, **kwargs)

@@ -77,10 +77,11 @@ def refusal(caller: str, variable: tf.Variable, operation: tf.Operation,
             rule: str) -> ValueError:
   """Returns the error of `caller` for an update that bypasses its `rule`."""
   return ValueError(
-      f'{caller} {rule}, so that every update of a trained variable must be '
-      'made by `apply_gradients` of a `tf.compat.v1.train.Optimizer`. '
-      f'Received: a train step with {operation.name} ({operation.type}), which '
-      f'writes `{variable.name}` beside the optimizers. Put the update into an '
-      'optimizer (a subclass may override `apply_gradients` and assign), give '
-      'the variable a `constraint`, assign in a session hook, or make the '
-      'variable with `trainable=False`.')
+      f'{caller} {rule}, so it must intercept every write of a trained '
+      f'variable. Received: a train step in which {operation.name} '
+      f'({operation.type}) writes `{variable.name}`. It is an assignment '
+      'outside of the optimizers, or of an optimizer that inherits or contains '
+      'the updates of another one. Derive an optimizer that assigns from '
+      '`tf.compat.v1.train.Optimizer` itself, with all of its writes in '
+      '`apply_gradients`. For other writes give the variable a `constraint`, '
+      'assign in a session hook, or make the variable with `trainable=False`.')

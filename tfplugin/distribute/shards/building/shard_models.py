@@ -56,8 +56,9 @@ class ShardModels:
     try:
       # The weight of a shard makes the mean already.
       with _tf_internals.keras_means_of_losses(is_in_shard), (
-          scopes_of_one_device(
-              self._graph, self._name_on_one_device)):
+          _tf_internals.counts_marked(is_in_shard)), (
+              scopes_of_one_device(
+                  self._graph, self._name_on_one_device)):
         yield
     finally:
       self.collections.join()
