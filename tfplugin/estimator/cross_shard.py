@@ -204,7 +204,8 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
       own['params'] = copy.deepcopy(arguments['params'])
     interceptions.append(optimizer_interception.Interception(
         lambda optimizer: _PlainOptimizer(
-            optimizer, reduction, group_assignment=groups), _Optimizer))
+            optimizer, reduction, group_assignment=groups), _Optimizer,
+        is_whole=True))
     with interceptions[-1].active():
       return call(**own)
 

@@ -191,6 +191,19 @@ def test_a_decorator_trains_as_one_device(
   _compare(make_optimizer, form, tmp_path, DECORATORS)
 
 
+@pytest.mark.parametrize('make_optimizer', [
+    Trusting, Accumulating, Averaging, Checking, Decaying])
+def test_shards_give_a_wrapper_the_sum_of_the_gradients(
+    behavior, make_optimizer, tmp_path):
+  plain = _model_fn(make_optimizer)
+  expected = _train(plain, tmp_path / 'plain', 4)
+  found = _train(estimator.cross_shard(plain, devices=['/cpu:0'] * 2),
+                 tmp_path / 'form', 4)
+  assert set(expected) == set(found)
+  for name, value in expected.items():  # The sums have another order.
+    np.testing.assert_allclose(found[name], value, 1e-5, 1e-5, err_msg=name)
+
+
 def test_the_refusal_of_an_assignment_has_a_remedy(behavior, tmp_path):
   with pytest.raises(ValueError, match=(
       r'clips .*must intercept every write.* \(Assign\w*\) writes `[wb]:0`.*'

@@ -109,6 +109,10 @@ def _sum_of_gradients(op: tf.Operation, unused_value_gradient, gradient):
 def _reduce(context, value: Summand) -> Summand:
 
   def merge(strategy, value):
+    copies = list(strategy.experimental_local_results(value))
+    number = len(strategy.extended.worker_devices)
+    if len(copies) < number:  # One tensor, such as a sum, is each replica's.
+      value = _tf_internals.per_replica(copies * number)
     total = strategy.extended.batch_reduce_to(_SUM, [(value, value)])[0]
     same_values.declare(strategy.experimental_local_results(total))
     return total
