@@ -119,8 +119,6 @@ NAMES = {
     'tensorflow.python.trackable.base': 'VARIABLE_VALUE_KEY',
     'tensorflow.python.trackable.base.Trackable': '_track_trackable',
     'tensorflow.python.training.adam.AdamOptimizer': '_lr',
-    'tensorflow.python.training.experimental.loss_scale_optimizer.'
-    'MixedPrecisionLossScaleOptimizer': '_optimizer',
     'tensorflow.python.training.gradient_descent.GradientDescentOptimizer':
         '_learning_rate',
     'tensorflow.python.training.monitored_session.Scaffold': '_user_init_fn',

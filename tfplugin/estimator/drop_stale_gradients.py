@@ -13,7 +13,6 @@ from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
-from tfplugin.distribute.staleness import step_writes
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.ops import nonfinite
@@ -124,7 +123,7 @@ def _gate_own_count(gate: staleness_gate.OneDecision,
   step = tf1.train.get_global_step()
   if step is None or gate.accepted_here is None:
     return  # The model's own DropStaleGradientOptimizer decides.
-  step_writes.only_where(
+  staleness_gate.drop_writes_of_step(
       gate.accepted_here, step,
       list(interception.audit.unseen(spec.train_op, step)),
       f'`{decorator_stack.DROP_STALE}`')

@@ -25,8 +25,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import scratch_graph
-from tfplugin.distribute.towers import scratch_sizes
-from tfplugin.distribute.towers import smaller_batch
 
 # The value of an input that a tower uses: all rows, the tower's slice of all
 # rows, the value computed in the tower, or a shape with the tower's rows.
@@ -68,25 +66,25 @@ class RowAnalysis:
     """
     self.rows, self.moments, self.plans, self.unsplit = {}, set(), {}, []
     self._scratch = scratch_graph.ScratchGraph()
-    self._num_rows = num_rows or scratch_sizes.WHOLE_ROWS
-    self._part_rows = scratch_sizes.part_rows(self._num_rows)
+    self._num_rows = num_rows or scratch_graph.WHOLE_ROWS
+    self._part_rows = scratch_graph.part_rows(self._num_rows)
     self._is_static = bool(num_rows)
     self._splits_batch_norm = splits_batch_norm
     self._batch_norm_ops = set()
     self._sizes, self._depends = set(), set()
     self._whole, self._part, self._sliced = {}, {}, {}
-    self._smaller = smaller_batch.SmallerBatch(self._scratch, self._whole_of)
+    self._smaller = scratch_graph.SmallerBatch(self._scratch, self._whole_of)
     self._depends.update(leaf.ref() for leaf in leaves)
     for leaf in leaves:
       if leaf.shape.rank is None:
         continue
-      rest = scratch_sizes.behind_rows(leaf.shape.as_list())
+      rest = scratch_graph.behind_rows(leaf.shape.as_list())
       self._whole[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._num_rows, *rest])
       self._part[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._part_rows, *rest])
       self._smaller.put(leaf, self._part[leaf.ref()])
-      self.rows[leaf.ref()] = scratch_sizes.place_of([None, *rest], 0, 1)
+      self.rows[leaf.ref()] = scratch_graph.place_of([None, *rest], 0, 1)
     for composite in composites:
       self._add_composite(composite)
 
@@ -100,7 +98,7 @@ class RowAnalysis:
               for rows in (self._num_rows, self._part_rows)]
     else:
       counting = composite.dense_shape
-      sizes = scratch_sizes.behind_rows(composite.shape.as_list())
+      sizes = scratch_graph.behind_rows(composite.shape.as_list())
       made = [self._scratch.constant([rows, *sizes], tf.int64)
               for rows in (self._num_rows, self._part_rows)]
     self._whole[counting.ref()] = made[0]
@@ -289,7 +287,7 @@ class RowAnalysis:
   def _rows_of(self, whole: tf.Tensor, part: tf.Tensor,
                ) -> Optional[_tf_internals.Rows]:
     """Returns the position of the rows in two sizes of a tensor, or None."""
-    return scratch_sizes.rows_between(whole.shape, part.shape, self._num_rows)
+    return scratch_graph.rows_between(whole.shape, part.shape, self._num_rows)
 
   def _of_mode(self, tensor: tf.Tensor, mode: str) -> tf.Tensor:
     if mode == PART:

@@ -1,10 +1,16 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Graph that is never run, in which TensorFlow infers the shapes of tensors."""
+"""Graph that is never run, in which TensorFlow infers the shapes of tensors.
+
+It has a model for a whole batch, and for a part of it.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Optional
 
 import tensorflow as tf
@@ -13,6 +19,10 @@ from tfplugin import _tf_internals
 
 tf1 = tf.compat.v1
 
+# Primes, so that no other size of a model is a multiple of them.
+WHOLE_ROWS, _PART_ROWS, _OTHER_PART_ROWS = 20011, 10007, 10009
+# Of the dimensions behind the rows: two of a tensor are not taken for equal.
+_UNKNOWN = (23, 29, 31, 37, 41, 43, 47)
 _MOST_ELEMENTS = 1000  # Of a constant whose value may matter for a shape.
 _MOST_OPS = 20  # From a constant to a shape.
 _MOST_SIZES = 8  # Of a tensor that may choose between sizes.
@@ -110,3 +120,109 @@ class ScratchGraph:
     inferred = 0 if values is None else sum(value == -1 for value in values)
     return shape.rank is not None and (
         shape.as_list().count(None) == inferred)
+
+
+class SmallerBatch:
+  """Model that is built again, as far as needed, for a batch of fewer rows.
+
+  A size alone does not tell whether it counts rows: a constant may be as large.
+  A size that counts rows is another one in a smaller batch.
+  """
+
+  def __init__(self, scratch: ScratchGraph,
+               whole_of: Callable[[tf.Tensor], tf.Tensor]):
+    """Starts empty; `whole_of` returns a tensor for the whole batch."""
+    self._scratch, self._whole_of = scratch, whole_of
+    self._made, self._inputs = {}, {}
+
+  def put(self, tensor: tf.Tensor, made: tf.Tensor) -> None:
+    """Notes that `made` stands for `tensor`."""
+    self._made[tensor.ref()] = made
+
+  def note(self, op: tf.Operation, inputs: Sequence[tf.Tensor]) -> None:
+    """Notes an op that depends on the batch, and its inputs in the model."""
+    self._inputs[op] = inputs
+
+  def of(self, tensor: tf.Tensor) -> tf.Tensor:
+    """Returns `tensor` for the smaller batch."""
+    pending = [tensor]
+    while pending:
+      last = pending[-1]
+      inputs = self._inputs.get(last.op)
+      missing = [t for t in inputs or () if t.ref() not in self._made]
+      if last.ref() not in self._made and missing:
+        pending += missing
+        continue
+      pending.pop()
+      if last.ref() not in self._made:
+        self._make(last, inputs)
+    return self._made[tensor.ref()]
+
+  def _make(self, tensor: tf.Tensor, inputs: Sequence[tf.Tensor]) -> None:
+    if inputs is None:
+      self.put(tensor, self._whole_of(tensor))
+      return
+    made = self._scratch.copy(
+        tensor.op, [self._made[t.ref()] for t in inputs])
+    for index, output in enumerate(tensor.op.outputs):
+      self.put(output, made.outputs[index] if made else
+               self._scratch.placeholder(output.dtype, None))
+
+  def has_first_size(self, tensor: tf.Tensor, size: int) -> bool:
+    """Returns whether the first dimension of `tensor` is `size` here."""
+    shape = self.of(tensor).shape
+    return bool(shape.rank) and shape[0] == size
+
+  def is_chosen(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
+                whole: tf.Operation) -> bool:
+    """Returns whether the size of the batch chooses the size that `op` makes.
+
+    Then no two sizes of a batch show all values. `whole` is `op` for the whole
+    batch.
+    """
+    return _tf_internals.is_choice(op) and (
+        self._scratch.values(whole.outputs[0]) is not None) and any(
+            self._scratch.values(own) != self._scratch.values(self.of(t))
+            for own, t in zip(whole.inputs, inputs))
+
+
+def part_rows(num_rows: int) -> int:
+  """Returns the number of rows of a part: never that of the whole batch."""
+  return _OTHER_PART_ROWS if num_rows == _PART_ROWS else _PART_ROWS
+
+
+def behind_rows(sizes: Sequence[Optional[int]]) -> list[int]:
+  """Returns the sizes of a tensor behind its rows, each one known."""
+  return [_UNKNOWN[i % len(_UNKNOWN)] if size is None else size
+          for i, size in enumerate(sizes[1:])]
+
+
+def rows_between(whole: Any, part: Any, num_rows: int,
+                 ) -> Optional[_tf_internals.Rows]:
+  """Returns the place of the rows in two shapes of a tensor, or None.
+
+  `whole` has `num_rows` rows, and `part` as many as a part has.
+  """
+  if whole.rank is None or whole.rank != part.rank:
+    return None
+  whole, part = whole.as_list(), part.as_list()
+  axes = [i for i, sizes in enumerate(zip(whole, part)) if len(set(sizes)) > 1]
+  if len(axes) != 1 or None in (whole[axes[0]], part[axes[0]]):
+    return None
+  axis = axes[0]
+  factor, rest = divmod(part[axis], part_rows(num_rows))
+  if rest or not factor or whole[axis] != factor * num_rows:
+    return None
+  return place_of(whole, axis, factor)
+
+
+def place_of(sizes: Sequence[Optional[int]], axis: int,
+             factor: int) -> _tf_internals.Rows:
+  """Returns the place of rows that have `factor` entries of a dimension."""
+  return _tf_internals.Rows(
+      axis, factor, len(sizes), _product(sizes[:axis]),
+      _product([factor, *sizes[axis + 1:]]))
+
+
+def _product(sizes: Sequence[Optional[int]]) -> Optional[int]:
+  return None if None in sizes else math.prod(sizes)

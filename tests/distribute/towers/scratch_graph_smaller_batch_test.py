@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.towers import scratch_sizes
+from tfplugin.distribute.towers import scratch_graph
 from tfplugin.testing import one_device
 
 tf1 = tf.compat.v1
 
-_ENTRIES = scratch_sizes.WHOLE_ROWS
+_ENTRIES = scratch_graph.WHOLE_ROWS
 
 
 def _input_fn():

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.towers import row_analysis
-from tfplugin.distribute.towers import scratch_sizes
+from tfplugin.distribute.towers import scratch_graph
 from tfplugin.testing import one_device
 
 tf1 = tf.compat.v1
@@ -82,7 +82,7 @@ def _between(first, last):
     ([20011, 20011], [10007, 10007], None), ([20011], [20011], None),
     ([20012], [10008], None), ([None], [10007], None)))
 def test_the_place_of_rows_in_two_shapes(whole, part, place):
-  rows = scratch_sizes.rows_between(
+  rows = scratch_graph.rows_between(
       tf.TensorShape(whole), tf.TensorShape(part), 20011)
   assert (rows and (rows.axis, rows.factor, rows.rank, rows.before,
                     rows.behind)) == place
@@ -90,4 +90,4 @@ def test_the_place_of_rows_in_two_shapes(whole, part, place):
 
 def test_a_static_batch_is_never_as_large_as_a_part():
   for rows in (4, 10007, 10009, 20011):
-    assert scratch_sizes.part_rows(rows) != rows
+    assert scratch_graph.part_rows(rows) != rows
