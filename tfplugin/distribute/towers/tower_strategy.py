@@ -125,8 +125,8 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
     del value
 
 
-class TowerExtended(untuned_inputs.UntunedInputs,
-                    _tf_internals.StepOperations,
+class TowerExtended(_tf_internals.StepOperations,
+                    untuned_inputs.UntunedInputs,
                     _tf_internals.ParameterServerStrategyExtended):
   """StrategyExtended with one copy of each variable.
 
