@@ -103,7 +103,7 @@ def test_what_an_optimizer_makes_by_itself_is_its_state(behavior, devices):
     {'rho': 0.5}, {'update_order': 'elastic_first'}, {'sparse_exchange': True}])
 def test_a_rule_for_gradients_that_meets_none_is_an_error(behavior, settings):
   # The penalty has an audit of its own.
-  with pytest.raises(ValueError, match='a train_op without|beside the optim'):
+  with pytest.raises(ValueError, match='a train_op without|outside of the o'):
     strategy_worker.StrategyWorker(
         elastic_average_strategy.ElasticAverageStrategy(**settings), _averaged)
 

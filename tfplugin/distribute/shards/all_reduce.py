@@ -26,6 +26,9 @@ from tfplugin.ops import batch_parts
 Summand = Union[tf.Tensor, tf.IndexedSlices]
 
 _SUM = tf.distribute.ReduceOp.SUM
+_TPU_STRATEGIES = (
+    tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy,
+    tf.compat.v1.distribute.experimental.TPUStrategy)
 _gradient_numbers = itertools.count()
 # Packing larger tensors saves nothing: a copy costs as much as a separate op.
 _MAX_PACKED_ELEMENTS = 1 << 14
@@ -111,7 +114,9 @@ def _reduce(context, value: Summand) -> Summand:
   def merge(strategy, value):
     copies = list(strategy.experimental_local_results(value))
     number = len(strategy.extended.worker_devices)
-    if len(copies) < number:  # One tensor, such as a sum, is each replica's.
+    # One tensor, such as a sum, is each replica's. On a TPU one graph is built
+    # for all cores.
+    if len(copies) < number and not isinstance(strategy, _TPU_STRATEGIES):
       value = _tf_internals.per_replica(copies * number)
     total = strategy.extended.batch_reduce_to(_SUM, [(value, value)])[0]
     same_values.declare(strategy.experimental_local_results(total))
