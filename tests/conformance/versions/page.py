@@ -23,11 +23,11 @@ _BESIDE = {'TensorFlow': ('tensorflow', 'tensorflow-cpu'),
 _TEXT = """
 # Versions: the same numbers
 
-The same training ends with the same numbers on each TensorFlow. Trajectories
-were recorded on TensorFlow 2.15. A trajectory is the list of a training's
-variables after each step. On every other version the same trainings were
-repeated and compared. [Evidence](evidence.md#the-tests-of-the-tables) names the
-tests.
+The same training ends with the same numbers on each TensorFlow of the table.
+Trajectories were recorded on TensorFlow 2.15. A trajectory is the list of a
+training's variables after each step. On the other versions the same trainings
+were repeated and compared. Other versions up to 2.21 can be installed, but were
+not compared. [Evidence](evidence.md#the-tests-of-the-tables) names the tests.
 
 | TensorFlow | Python | Keras | numpy | {kinds} |
 | --- | --- | --- | --- | {dashes} |
