@@ -15,7 +15,6 @@ from typing import Union
 import numpy as np
 import tensorflow as tf
 
-from tfplugin.bin import checkpoints
 from tfplugin.bin import command_line
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
@@ -66,7 +65,7 @@ def read_result(options: options_lib.TrainOptions,
   the others.
   """
   known = [s for s in roles.values() if s is not None]
-  last_step = checkpoints.global_step(options.model_dir)
+  last_step = run_files.global_step(options.model_dir)
   return Result(
       title=options.title,
       accuracy=_accuracy(options, first_step, last_step),
