@@ -32,7 +32,6 @@ from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import last_exports
 from tfplugin.hooks.endings import lost_peers
 from tfplugin.hooks.endings import refused_step_hook
@@ -155,7 +154,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   cluster_task.check_first_run(task)
   with evaluation_roles.kept(), event_log.recording(
       config.model_dir, events_hook.task_name(config), cluster=explained), \
-      cluster_task.occupied_port_named(task), joined_run.nothing_left():
+      cluster_task.occupied_port_named(task), chief_report.nothing_left():
     return _train_and_evaluate(
         task, estimator, train_spec, eval_spec, start_limit_secs,
         finish_limit_secs, contact_limit_secs)

@@ -17,8 +17,8 @@ from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
+from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import contact
-from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import task_records
 
 tf1 = tf.compat.v1
@@ -82,7 +82,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
     task = cluster_task.from_config(config)
     self._still_limit_secs = still_limit_secs
     self._is_open = membership.read().is_open
-    self._check_run = functools.partial(joined_run.check, task,
+    self._check_run = functools.partial(chief_report.check_joined_run, task,
                                         config.model_dir)
     self._present: set[str] = set()
     self._task = task

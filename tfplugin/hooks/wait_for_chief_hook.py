@@ -14,7 +14,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
-from tfplugin.hooks.endings import joined_run
+from tfplugin.hooks.endings import chief_report
 
 tf1 = tf.compat.v1
 
@@ -86,7 +86,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       if missing is not None and not missing.size:
         return
       if missing is None:
-        joined_run.check(self._task, self._model_dir)
+        chief_report.check_joined_run(self._task, self._model_dir)
       patience.check(
           f'{self._chief} to initialise the variables; {_what(missing)}',
           'See its log.')
