@@ -19,11 +19,11 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.writes import batch_values
-from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
@@ -55,7 +55,7 @@ class ShardRun:
     """
     graph = tf1.get_default_graph()
     self.batch = batch
-    self.branches = branch_calls.Branches()
+    self.branches = branching.Branches()
     self.gradients = gradients or op_record.NotedGradients()
     self.record = op_record.OpRecord(graph, len(batch))
     self.values = [batch_values.BatchValues(
@@ -125,8 +125,8 @@ class ShardRun:
                   kwargs: Optional[dict] = None) -> Any:
     """Replaces the `merge_call` of a shard, which may be in a branch."""
     place = _tf_internals.Place()
-    call = branch_calls.Call(
-        branch_calls.label_of(merge_fn, args), place, args, kwargs or {})
+    call = branching.Call(
+        branching.label_of(merge_fn, args), place, args, kwargs or {})
     with contextlib.ExitStack() as stack:
       if self.branches.is_here():
         stack.enter_context(self.branches.outside.entered())
