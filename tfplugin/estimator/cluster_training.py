@@ -18,7 +18,6 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
-from tfplugin.distribute.sessions import evaluation_roles
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
 from tfplugin.events import clock
@@ -152,7 +151,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   task = cluster_task.from_config(config)
   membership.check(cluster_task.from_environment())
   cluster_task.check_first_run(task)
-  with evaluation_roles.kept(), event_log.recording(
+  with cluster_task.evaluation_kept(), event_log.recording(
       config.model_dir, events_hook.task_name(config), cluster=explained), \
       cluster_task.occupied_port_named(task), chief_report.nothing_left():
     return _train_and_evaluate(
