@@ -31,11 +31,9 @@ from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.endings import ending_hooks
 from tfplugin.hooks.endings import last_exports
 from tfplugin.hooks.endings import lost_peers
-from tfplugin.hooks.endings import refused_step_hook
-from tfplugin.hooks.endings import report_finished_hook
-from tfplugin.hooks.endings import stop_in_order_hook
 from tfplugin.hooks.endings import task_records
 from tfplugin.hooks.endings import waits
 
@@ -170,8 +168,8 @@ def _train_and_evaluate(
     waits.run_parameter_server(
         config, contact_limit_secs=contact_limit_secs)
     return None
-  stop = stop_in_order_hook.StopInOrderHook()
-  report = report_finished_hook.ReportFinishedHook(
+  stop = ending_hooks.StopInOrderHook()
+  report = ending_hooks.ReportFinishedHook(
       config, unless=stop.has_stopped)
   exports = last_exports.LastExports(eval_spec)
   last_hooks = _last_hooks(task, estimator, train_spec.max_steps, stop, report)
@@ -293,8 +291,8 @@ def _first_hooks(
 
 def _last_hooks(
     task: cluster_task.ClusterTask, estimator: tf.estimator.Estimator,
-    max_steps: Optional[int], stop: stop_in_order_hook.StopInOrderHook,
-    report: report_finished_hook.ReportFinishedHook,
+    max_steps: Optional[int], stop: ending_hooks.StopInOrderHook,
+    report: ending_hooks.ReportFinishedHook,
 ) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that report steps, to begin after the user's."""
   config = estimator.config
@@ -306,13 +304,13 @@ def _last_hooks(
   if task.num_ps and task.trains:
     if not task.is_chief:
       hooks.append(report)
-    hooks.append(refused_step_hook.RefusedStepHook())
+    hooks.append(ending_hooks.RefusedStepHook())
   return hooks
 
 
 def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
             finish_limit_secs: float,
-            hook: report_finished_hook.ReportFinishedHook) -> None:
+            hook: ending_hooks.ReportFinishedHook) -> None:
   """Reports the end of this task; the chief waits for the workers first."""
   waits.wait_or_report(task, finish_limit_secs)
   if not hook.has_reported:

@@ -7,9 +7,9 @@ from tfplugin.hooks.clipping_summary_hook import ClippingSummaryHook
 from tfplugin.hooks.elastic_hooks import ElasticAverageHook
 from tfplugin.hooks.elastic_hooks import ElasticCheckpointHook
 from tfplugin.hooks.elastic_hooks import ElasticDistanceHook
-from tfplugin.hooks.endings.refused_step_hook import RefusedStepHook
-from tfplugin.hooks.endings.report_finished_hook import ReportFinishedHook
-from tfplugin.hooks.endings.stop_in_order_hook import StopInOrderHook
+from tfplugin.hooks.endings.ending_hooks import RefusedStepHook
+from tfplugin.hooks.endings.ending_hooks import ReportFinishedHook
+from tfplugin.hooks.endings.ending_hooks import StopInOrderHook
 from tfplugin.hooks.endings.waits import run_parameter_server
 from tfplugin.hooks.endings.waits import WaitForWorkersHook
 from tfplugin.hooks.events_hook import EventsHook
