@@ -25,11 +25,10 @@ from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.hooks import checkpoint_guard_hook
+from tfplugin.hooks import contact_hooks
 from tfplugin.hooks import events_hook
-from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
-from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import ending_hooks
 from tfplugin.hooks.endings import last_exports
@@ -281,11 +280,11 @@ def _first_hooks(
         '' if task.is_chief else f'tmp_{task.job}_{task.index}')))
     return [hook] if task.is_chief else [  # The chief has its own.
         hook, checkpoint_guard_hook.CheckpointGuardHook(config)]
-  hooks = [keep_contact_hook.KeepContactHook(
+  hooks = [contact_hooks.KeepContactHook(
       config, contact_limit_secs, still_limit_secs),
-           keep_contact_hook.AbsentWorkersHook(task)]
+           contact_hooks.AbsentWorkersHook(task)]
   if not task.is_chief:
-    hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
+    hooks.append(contact_hooks.WaitForChiefHook(config, start_limit_secs))
   return hooks
 
 
