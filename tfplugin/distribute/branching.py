@@ -155,13 +155,13 @@ class Branches:
     return _tf_internals.Place().is_branch_of(self.outside)
 
   def run(self, fn: Callable, strategy: tf.distribute.Strategy,
-          calls: Sequence[Call], spread: Callable[[Any], Any]) -> Any:
+          calls: Sequence[Call]) -> Any:
     """Returns the result of `fn`, called once for all replicas.
 
     `calls` has the `merge_call` of each replica. In a branch, the first replica
-    makes the call, and the others get ops that do nothing. There, `spread`
-    makes the arguments of all replicas from one replica's. Raises RuntimeError
-    if, in a branch, the values of the replicas may differ.
+    makes the call, with its arguments for all of them, and the others get ops
+    that do nothing. Raises RuntimeError if, in a branch, the values of the
+    replicas may differ.
     """
     first, *others = calls
     if first.place == self.outside:
@@ -172,7 +172,7 @@ class Branches:
       raise RuntimeError(_DIFFERENT.format(
           f'{first.label} in a branch, with values that may differ'))
     self._entered.append((first.label, [call.place for call in calls]))
-    args, kwargs = spread((first.args, first.kwargs))
+    args, kwargs = _spread(len(calls), (first.args, first.kwargs))
     with first.place.entered():
       results = [_tf_internals.select_replica(0, fn(strategy, *args, **kwargs))]
     for call in others:
@@ -194,6 +194,17 @@ class Branches:
       if not same_values.are_same(conditions):
         raise RuntimeError(_DIFFERENT.format(
             f'{label} in a branch, on conditions that may differ'))
+
+
+def _spread(count: int, value: Any) -> Any:
+  """Returns `value` with each tensor as the values of `count` replicas."""
+
+  def per_replica(leaf):
+    if not tf.is_tensor(leaf) or isinstance(leaf, tf.Variable):
+      return leaf
+    return _tf_internals.per_replica([leaf] * count)
+
+  return tf.nest.map_structure(per_replica, value)
 
 
 def labelled(label: str, fn: Callable) -> Callable:

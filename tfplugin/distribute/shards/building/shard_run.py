@@ -156,8 +156,7 @@ class ShardRun:
       strategy.extended.check_branch(calls[0].label)
     with self.record.passing(calls[0].place.graph), (
         self.models.together() if self.models else contextlib.nullcontext()):
-      return self.branches.run(
-          merge_fn, strategy, calls, functools.partial(_spread, len(calls)))
+      return self.branches.run(merge_fn, strategy, calls)
 
   def _pause(self, shard: int, label: str) -> None:
     """Ends a turn of `shard`, which waits in `label`."""
@@ -191,17 +190,6 @@ class ShardRun:
         _tf_internals.gives_rows(op))
     return self.record.is_own(shard, op) and not is_captured and not any(
         map(same_values.is_declared, op.outputs))
-
-
-def _spread(count: int, value: Any) -> Any:
-  """Returns `value` with each tensor as the values of `count` shards."""
-
-  def per_replica(leaf):
-    if not tf.is_tensor(leaf) or isinstance(leaf, tf.Variable):
-      return leaf
-    return _tf_internals.per_replica([leaf] * count)
-
-  return tf.nest.map_structure(per_replica, value)
 
 
 def current() -> Optional[ShardRun]:
