@@ -29,7 +29,7 @@ REASONS: dict[tuple[str, str, str], str] = {
     ('tfplugin/distribute/elastic/values/first_values.py', 'HandValues.begin',
      'server, self._is_chief, is_awaited=True)'):
         'strategies and decorators ask before a hook begins',
-    ('tfplugin/distribute/elastic/start_barrier.py',
+    ('tfplugin/distribute/elastic/elastic_start.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
         'a branch must return something; the group around it drops it',
     ('tfplugin/distribute/shards/cross_shard_extended.py',

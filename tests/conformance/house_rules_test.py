@@ -113,7 +113,7 @@ _NO_TOOL = 'Nothing of the core imports a tool'
     ('ops/clip_rules.py', 'from tfplugin.distribute import placement',
      [_ORDER]),
     ('types.py', 'from tfplugin.ops import branching', [_ORDER]),
-    ('hooks/keep_contact_hook.py', 'import tfplugin', [_ORDER]),
+    ('hooks/contact_hooks.py', 'import tfplugin', [_ORDER]),
     ('estimator/model_fn.py', 'from tfplugin.bin.processes import status',
      [_ORDER, _NO_TOOL]),
     ('hooks/events_hook.py', 'from tfplugin.report import writing',

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tests.forks import forked_programs
 from tfplugin import events
-from tfplugin.bin import checkpoints
 from tfplugin.bin import options as options_lib
+from tfplugin.bin import run_files
 from tfplugin.bin import train_lib
 from tfplugin.bin.processes import local_cluster
 
@@ -96,5 +96,5 @@ def test_an_exception_of_the_chief_is_the_end_and_named(tmp_path):
   dying, = _events(tmp_path, 'dying', 'chief:0')
   assert dying.details['error'] == 'InjectedError'
   assert _summary(tmp_path)['chief:0']['status'] == 'failed'
-  assert checkpoints.global_step(str(tmp_path)) >= 0
+  assert run_files.global_step(str(tmp_path)) >= 0
   assert not forked_programs.left()

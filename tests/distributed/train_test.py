@@ -16,7 +16,6 @@ import tensorflow as tf
 
 from tests.forks import forked_programs
 from tfplugin import events
-from tfplugin.bin import checkpoints
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin import train_lib
@@ -155,7 +154,7 @@ def test_ctrl_c_saves_a_last_checkpoint_and_leaves_no_process(tmp_path):
     last = saves[-2].step
     stop, = (e for e in told if e.name == 'stopping')
     assert stop.task == 'chief:0' and stop.details == {'signal': 'SIGTERM'}
-    assert checkpoints.global_step(str(tmp_path)) == last > 0
+    assert run_files.global_step(str(tmp_path)) == last > 0
     assert saves[-1].kind == 'end' and saves[-1].time > stop.time
     tasks = {t['task']: t for t in json.loads(
         (tmp_path / 'summary.json').read_text())['tasks']}

@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute import per_graph
-from tfplugin.hooks import graph_numbers
 from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
@@ -107,8 +106,8 @@ def test_a_sink_may_fetch_with_each_step(behavior, clock):
     ((True, True), 3), ((True, False), 3), ((False, False), 0)])
 def test_sinks_share_what_is_read(monkeypatch, reading, num_reads):
   reads = []
-  read = graph_numbers.read
-  monkeypatch.setattr(graph_numbers, 'read',
+  read = telemetry_hook.read
+  monkeypatch.setattr(telemetry_hook, 'read',
                       lambda *args: reads.append(args) or read(*args))
   sinks = [_Sink(one) for one in reading]
   _train(telemetry_hook.TelemetryHook(*sinks, every_secs=1e-9), 2)

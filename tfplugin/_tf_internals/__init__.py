@@ -127,6 +127,7 @@ from tfplugin._tf_internals.saving import saveables_of_copies
 from tfplugin._tf_internals.saving import set_save_slice_info
 from tfplugin._tf_internals.saving import split_of
 from tfplugin._tf_internals.saving import subclass
+from tfplugin._tf_internals.saving import variables_by_saved_name
 from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
 from tfplugin._tf_internals.strategies import converted_as_here

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Optional
 
@@ -47,6 +48,41 @@ def save_slice_info_of(variable: tf.Variable):
   `tf.Variable` has only a private getter.
   """
   return variable._get_save_slice_info()
+
+
+def variables_by_saved_name(var_list: Iterable) -> dict:
+  """Returns a dict from a Saver's names to variables, or to lists of parts.
+
+  `var_list` has variables, whole or partitioned, and saveable objects. Raises
+  TypeError for something else, and ValueError if two variables have the same
+  name. TensorFlow's own function is private.
+  """
+  named = {}
+  for item in _flat(var_list):
+    info = save_slice_info_of(item) if isinstance(item, tf.Variable) else None
+    if info is not None:
+      named.setdefault(info.full_name, []).append(item)
+      continue
+    name = item.op.name if isinstance(item, tf.Variable) else item.name
+    if named.setdefault(name, item) is not item:
+      raise ValueError('`var_list` must not hold two variables of one name. '
+                       f'Received: {name} twice. Pass a dictionary from names '
+                       'to variables.')
+  return named
+
+
+def _flat(var_list: Iterable) -> list:
+  """Returns variables, parts of variables and saveable objects."""
+  flat = []
+  for item in var_list:
+    if isinstance(item, tf.Variable) or hasattr(item, 'specs'):
+      flat.append(item)  # A variable, or a SaveableObject.
+    elif isinstance(item, Iterable) and not isinstance(item, str):
+      flat.extend(item)
+    else:
+      raise TypeError('`var_list` must hold variables. '
+                      f'Received: {item!r}')
+  return flat
 
 
 def split_of(variable: tf.Variable):

@@ -28,7 +28,7 @@ from tfplugin.bin.launches import manifests
 from tfplugin.bin.processes import output
 from tfplugin.bin.results import live_display
 from tfplugin.distribute import cluster_config
-from tfplugin.hooks.endings import joined_run
+from tfplugin.hooks.endings import chief_report
 
 # Each flag but `live` and `explain` sets the field of `LaunchOptions` of the
 # same name; `command` sets `commands`.
@@ -169,7 +169,7 @@ def main(argv: list[str]) -> None:
       launch_lib.launch(
           options, say, live_display.find_terminal(
               not output.should_color(options.color)) if is_live else None)
-  except joined_run.RunFinishedError as e:
+  except chief_report.RunFinishedError as e:
     say(str(e))
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of a run's files in its model_dir, and the lock of the directory."""
+"""Files of a run in its model_dir: paths, the lock, checks of checkpoints."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Optional
 from typing import Union
 
+import tensorflow as tf
+
+from tfplugin.checkpoints import checkpoint_files
 from tfplugin.events import event_files
+
+tf1 = tf.compat.v1
 
 PathLike = Union[str, os.PathLike]
 
 LOCK = 'launch.lock'
+_REMEDY = ('Nothing was changed. Choose another `model_dir`, or move these '
+           'files away.')
 
 
 def log_dir(model_dir: PathLike) -> pathlib.Path:
@@ -55,3 +64,72 @@ def reserved(model_dir: PathLike) -> Iterator[int]:
           f'model_dir is in use: another launch runs in {model_dir}. Wait for '
           'its end, or choose another directory.') from e
     yield event_files.last_session(model_dir) + 1
+
+
+def check_model_dir(model_dir: PathLike,
+                    expected: Mapping[str, list[int]]) -> Optional[int]:
+  """Returns the global step at which training would continue; changes nothing.
+
+  It is None without a checkpoint. `model_dir` need not exist. `expected` has
+  the shapes of the model's variables by name; the checkpoint may have others.
+  `ValueError` is raised if `model_dir` is a file, if all of its checkpoints are
+  damaged, or if they belong to another model.
+  """
+  path = pathlib.Path(model_dir)
+  if path.exists() and not path.is_dir():
+    raise ValueError('`model_dir` must be a directory. Received: '
+                     f'{path}, which is a file.')
+  checkpoint = checkpoint_files.newest_fit(str(path))
+  if checkpoint is None:
+    return None
+  _check_variables(checkpoint, expected, 'be one of this model')
+  return global_step(checkpoint)
+
+
+def global_step(path: PathLike) -> int:
+  """Returns the global step of a checkpoint, or of a directory's newest one."""
+  reader = tf.train.load_checkpoint(str(path))
+  return int(reader.get_tensor('global_step'))
+
+
+def check_training_state(model_dir: PathLike,
+                         expected: Mapping[str, list[int]],
+                         now: str, before: str) -> None:
+  """Raises `ValueError` if training cannot continue from the checkpoint.
+
+  `check_model_dir` has accepted `model_dir`. `expected` has the shapes of the
+  variables that training restores, by name. `now` and `before` name the two
+  runs in the message; `before` is empty if it is not known.
+  """
+  _check_variables(
+      checkpoint_files.newest_fit(str(model_dir)), expected,
+      f'have the training state of {now}', f' of {before}' if before else '',
+      ' Or train with the earlier settings.')
+
+
+def variable_shapes(model_fn, features, labels, mode: str,
+                    params) -> dict[str, list[int]]:
+  """Returns the shapes of a model's global variables in `mode`, by name.
+
+  The global step is one of them. `features` and `labels` are one batch of numpy
+  arrays.
+  """
+  with tf.Graph().as_default():
+    tf1.train.create_global_step()
+    model_fn(tf.constant(features), tf.constant(labels), mode, params)
+    return {v.op.name: v.shape.as_list() for v in tf1.global_variables()}
+
+
+def _check_variables(checkpoint: str, expected: Mapping[str, list[int]],
+                     rule: str, made_by: str = '', remedy: str = '') -> None:
+  """Raises `ValueError` unless a checkpoint has variables of these shapes."""
+  found = tf.train.load_checkpoint(checkpoint).get_variable_to_shape_map()
+  problems = [f'`{name}` is missing' for name in expected if name not in found]
+  problems += [
+      f'`{name}` has the shape {found[name]} where {shape} is expected'
+      for name, shape in expected.items()
+      if name in found and found[name] != shape]
+  if problems:
+    raise ValueError(
+        f'The checkpoint in `model_dir` must {rule}. Received: {checkpoint}'
+        f'{made_by}, where {"; ".join(problems[:4])}. {_REMEDY}{remedy}')

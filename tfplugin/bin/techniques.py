@@ -25,7 +25,7 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.hooks import graph_numbers
+from tfplugin.hooks import telemetry_hook
 from tfplugin.ops import elastic
 from tfplugin.optimizers import drop_stale_gradient
 from tfplugin.optimizers import variable_clipping
@@ -131,8 +131,8 @@ def _elastic_distance(unused_options) -> Report:
 def _stale_counts(unused_options) -> Report:
   # The strategy makes its counters after the model.
   return Report(counts={
-      'dropped': lambda: graph_numbers.counters()[per_graph.DROPPED],
-      'applied': lambda: graph_numbers.counters()[per_graph.APPLIED]})
+      'dropped': lambda: telemetry_hook.counters()[per_graph.DROPPED],
+      'applied': lambda: telemetry_hook.counters()[per_graph.APPLIED]})
 
 
 def _clip_settings(options) -> dict:

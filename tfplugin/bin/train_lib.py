@@ -17,7 +17,6 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.bin import checkpoints
 from tfplugin.bin import experiment
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
@@ -169,16 +168,16 @@ def check_input(options: options_lib.TrainOptions) -> int:
   """
   data = experiment.load_data(options)
   shapes = functools.partial(
-      checkpoints.variable_shapes, models.MODELS[options.model].model_fn,
+      run_files.variable_shapes, models.MODELS[options.model].model_fn,
       data.test.inputs[:1], data.test.labels[:1],
       params=experiment.make_params(options, data))
-  step = checkpoints.check_model_dir(
+  step = run_files.check_model_dir(
       options.model_dir, shapes(tf.estimator.ModeKeys.EVAL))
   if step is None:
     return 0
   earlier = _earlier(options)
   if step < options.steps:
-    checkpoints.check_training_state(
+    run_files.check_training_state(
         options.model_dir,
         # Every technique saves the plain model's variables, by the same names.
         shapes(tf.estimator.ModeKeys.TRAIN),

@@ -13,7 +13,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.bin import checkpoints
 from tfplugin.bin import datasets
 from tfplugin.bin import models
 from tfplugin.bin import run_files
@@ -113,10 +112,10 @@ def train(options: TpuOptions) -> dict[str, Any]:
 
 def _check_model_dir(model_dir: str, split: datasets.Split) -> None:
   """Raises `ValueError` unless a run can start, or continue, in `model_dir`."""
-  expected = checkpoints.variable_shapes(
+  expected = run_files.variable_shapes(
       model_fn, split.test.inputs[:1], split.test.labels[:1],
       tf.estimator.ModeKeys.EVAL, {'num_classes': split.num_classes})
-  checkpoints.check_model_dir(model_dir, expected)
+  run_files.check_model_dir(model_dir, expected)
   run_files.make_dir('model_dir', model_dir)
 
 

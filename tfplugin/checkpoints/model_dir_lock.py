@@ -24,23 +24,22 @@ FILE_NAME = 'chief.lock'
 
 
 @contextlib.contextmanager
-def locked(model_dir: str, who: str,
-           limit_secs: float = refused_writes.LIMIT_SECS) -> Iterator[None]:
+def locked(model_dir: str, who: str) -> Iterator[None]:
   """Holds the lock of `model_dir`; the kernel drops it when the process dies.
 
   The directory need not exist. A file system without locks, such as `gs://...`,
   has no lock. `who` names the task in the file and the message. Raises
   RuntimeError if another process holds the lock, and OSError if the directory
-  cannot be written to for `limit_secs` seconds; see `refused_writes`.
+  cannot be written to up to a limit; see `refused_writes`.
   """
   if '://' in model_dir or fcntl is None:
     tf1.logging.info('No lock keeps other runs out of %s.', model_dir)
     yield
     return
-  refused_writes.wait_until_writable(model_dir, who, limit_secs)
+  refused_writes.wait_until_writable(model_dir, who)
   with refused_writes.written(
-      lambda: open(os.path.join(model_dir, FILE_NAME), 'a+'), model_dir, who,
-      limit_secs) as lock:
+      lambda: open(os.path.join(model_dir, FILE_NAME), 'a+'), model_dir,
+      who) as lock:
     try:
       fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:

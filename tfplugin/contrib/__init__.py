@@ -35,7 +35,6 @@ Example:
 import importlib
 import typing
 
-from tfplugin.compat import contrib_aliases
 from tfplugin.compat import module_aliases
 
 if typing.TYPE_CHECKING:
@@ -90,8 +89,8 @@ def install() -> None:
   """
   if hasattr(importlib.import_module('tensorflow'), 'contrib'):
     return
-  module_aliases.AliasFinder(contrib_aliases.ALIASES).install()
-  for api in contrib_aliases.APIS:
+  module_aliases.AliasFinder(module_aliases.CONTRIB_ALIASES).install()
+  for api in module_aliases.APIS:
     importlib.import_module(f'{api}.contrib')
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.compat import contrib_aliases
+from tfplugin.compat import module_aliases
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,9 +24,10 @@ class _OldFolder:
 
   def __getattr__(self, name: str) -> Any:
     path = f'{self.path}.{name}'
-    if path in contrib_aliases.FILES:
-      return importlib.import_module(contrib_aliases.FILES[path])
-    if any(file.startswith(f'{path}.') for file in contrib_aliases.FILES):
+    files = module_aliases.CONTRIB_FILES
+    if path in files:
+      return importlib.import_module(files[path])
+    if any(file.startswith(f'{path}.') for file in files):
       return _OldFolder(path)
     raise AttributeError(
         f'tfplugin has no `contrib.{path}`. The public names of the file are '

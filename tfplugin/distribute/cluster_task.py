@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The task of this process in its cluster, and the task's properties."""
+"""The task of this process in its cluster: its properties and its checks."""
 
 from __future__ import annotations
 
@@ -19,6 +19,22 @@ _TRAINING_JOBS = ('chief', 'master', 'worker')
 _NO_SERVER = 'Could not start gRPC server'
 # The addresses of the tasks that this process has run.
 _addresses_run: set[str] = set()
+
+# Warnings about tasks that evaluate otherwise with a strategy. It rewrites
+# `TF_CONFIG`, so `tf.estimator.train_and_evaluate` no longer sees that a task
+# is the only one, or a `master`.
+ONLY_TASK = (
+    '`TF_CONFIG` has a cluster of one task. With a strategy, '
+    '`tf.estimator.train_and_evaluate` evaluates and exports in this task, '
+    'too, and an evaluator would do the same again. '
+    '`tfplugin.estimator.train_and_evaluate` leaves both to the evaluator, as '
+    'without a strategy.')
+MASTER = (
+    '`TF_CONFIG` makes this task the `master`. With a strategy, '
+    '`tf.estimator.train_and_evaluate` neither evaluates nor exports in it. '
+    '`tfplugin.estimator.train_and_evaluate` does both, as without a strategy.')
+# How many calls of `tfplugin.estimator.train_and_evaluate` are running.
+_num_running = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,3 +190,24 @@ def from_config(config: Optional[tf.estimator.RunConfig]) -> ClusterTask:
       return ClusterTask(config.cluster_spec, job, int(index))
   return ClusterTask(config.cluster_spec, config.task_type, config.task_id,
                      config.master)
+
+
+@contextlib.contextmanager
+def evaluation_kept() -> Iterator[None]:
+  """Turns the warnings off: tasks evaluate as without a strategy."""
+  global _num_running
+  _num_running += 1
+  try:
+    yield
+  finally:
+    _num_running -= 1
+
+
+def warn_of_evaluation() -> None:
+  """Warns, if a strategy changes which task evaluates."""
+  if _num_running or not cluster_config.is_rewritten():
+    return
+  if cluster_config.only_trains():
+    tf.compat.v1.logging.warning('%s', ONLY_TASK)
+  elif cluster_config.is_master():
+    tf.compat.v1.logging.warning('%s', MASTER)

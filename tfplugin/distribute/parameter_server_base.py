@@ -11,6 +11,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
@@ -36,6 +37,8 @@ class ParameterServerExtended(packed_steps.PackedSteps,
   itself, calls `_update`.
 
   Small variables and gradients travel in one message each way.
+
+  An optimizer may also run in a branch or a loop.
   """
 
   @property
@@ -79,6 +82,8 @@ class ParameterServerExtended(packed_steps.PackedSteps,
       yield
 
   def _call_for_each_replica(self, fn, args, kwargs):
+    if not tf.executing_eagerly():
+      fn = branching.with_merges_in_branches(self._container_strategy(), fn)
     result = super()._call_for_each_replica(fn, args, kwargs)
     # Estimator calls once with the model_fn, then for parts of the scaffold.
     if hasattr(result, 'train_op'):

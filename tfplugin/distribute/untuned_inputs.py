@@ -15,7 +15,7 @@ import warnings
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.sessions import evaluation_roles
+from tfplugin.distribute import cluster_task
 
 # Datasets inside these may request autotune, too; they are built in functions.
 # The datasets of `from_generator` are inside one.
@@ -37,7 +37,7 @@ class UntunedInputs:
     def make_input(*args, **kwargs):
       return untuned(input_fn(*args, **kwargs))
 
-    evaluation_roles.warn()
+    cluster_task.warn_of_evaluation()
     with _tf_internals.untuned_inputs():
       return super()._make_input_fn_iterator(make_input, replication_mode)
 

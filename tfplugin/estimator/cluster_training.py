@@ -18,7 +18,6 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
-from tfplugin.distribute.sessions import evaluation_roles
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
 from tfplugin.events import clock
@@ -26,18 +25,14 @@ from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.hooks import checkpoint_guard_hook
+from tfplugin.hooks import contact_hooks
 from tfplugin.hooks import events_hook
-from tfplugin.hooks import keep_contact_hook
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
-from tfplugin.hooks import wait_for_chief_hook
 from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import joined_run
+from tfplugin.hooks.endings import ending_hooks
 from tfplugin.hooks.endings import last_exports
 from tfplugin.hooks.endings import lost_peers
-from tfplugin.hooks.endings import refused_step_hook
-from tfplugin.hooks.endings import report_finished_hook
-from tfplugin.hooks.endings import stop_in_order_hook
 from tfplugin.hooks.endings import task_records
 from tfplugin.hooks.endings import waits
 
@@ -153,9 +148,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   task = cluster_task.from_config(config)
   membership.check(cluster_task.from_environment())
   cluster_task.check_first_run(task)
-  with evaluation_roles.kept(), event_log.recording(
+  with cluster_task.evaluation_kept(), event_log.recording(
       config.model_dir, events_hook.task_name(config), cluster=explained), \
-      cluster_task.occupied_port_named(task), joined_run.nothing_left():
+      cluster_task.occupied_port_named(task), chief_report.nothing_left():
     return _train_and_evaluate(
         task, estimator, train_spec, eval_spec, start_limit_secs,
         finish_limit_secs, contact_limit_secs)
@@ -172,8 +167,8 @@ def _train_and_evaluate(
     waits.run_parameter_server(
         config, contact_limit_secs=contact_limit_secs)
     return None
-  stop = stop_in_order_hook.StopInOrderHook()
-  report = report_finished_hook.ReportFinishedHook(
+  stop = ending_hooks.StopInOrderHook()
+  report = ending_hooks.ReportFinishedHook(
       config, unless=stop.has_stopped)
   exports = last_exports.LastExports(eval_spec)
   last_hooks = _last_hooks(task, estimator, train_spec.max_steps, stop, report)
@@ -285,18 +280,18 @@ def _first_hooks(
         '' if task.is_chief else f'tmp_{task.job}_{task.index}')))
     return [hook] if task.is_chief else [  # The chief has its own.
         hook, checkpoint_guard_hook.CheckpointGuardHook(config)]
-  hooks = [keep_contact_hook.KeepContactHook(
+  hooks = [contact_hooks.KeepContactHook(
       config, contact_limit_secs, still_limit_secs),
-           keep_contact_hook.AbsentWorkersHook(task)]
+           contact_hooks.AbsentWorkersHook(task)]
   if not task.is_chief:
-    hooks.append(wait_for_chief_hook.WaitForChiefHook(config, start_limit_secs))
+    hooks.append(contact_hooks.WaitForChiefHook(config, start_limit_secs))
   return hooks
 
 
 def _last_hooks(
     task: cluster_task.ClusterTask, estimator: tf.estimator.Estimator,
-    max_steps: Optional[int], stop: stop_in_order_hook.StopInOrderHook,
-    report: report_finished_hook.ReportFinishedHook,
+    max_steps: Optional[int], stop: ending_hooks.StopInOrderHook,
+    report: ending_hooks.ReportFinishedHook,
 ) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that report steps, to begin after the user's."""
   config = estimator.config
@@ -308,13 +303,13 @@ def _last_hooks(
   if task.num_ps and task.trains:
     if not task.is_chief:
       hooks.append(report)
-    hooks.append(refused_step_hook.RefusedStepHook())
+    hooks.append(ending_hooks.RefusedStepHook())
   return hooks
 
 
 def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
             finish_limit_secs: float,
-            hook: report_finished_hook.ReportFinishedHook) -> None:
+            hook: ending_hooks.ReportFinishedHook) -> None:
   """Reports the end of this task; the chief waits for the workers first."""
   waits.wait_or_report(task, finish_limit_secs)
   if not hook.has_reported:

@@ -4,19 +4,19 @@
 
 from tfplugin.hooks.checkpoint_guard_hook import CheckpointGuardHook
 from tfplugin.hooks.clipping_summary_hook import ClippingSummaryHook
+from tfplugin.hooks.contact_hooks import KeepContactHook
+from tfplugin.hooks.contact_hooks import WaitForChiefHook
 from tfplugin.hooks.elastic_hooks import ElasticAverageHook
 from tfplugin.hooks.elastic_hooks import ElasticCheckpointHook
 from tfplugin.hooks.elastic_hooks import ElasticDistanceHook
-from tfplugin.hooks.endings.refused_step_hook import RefusedStepHook
-from tfplugin.hooks.endings.report_finished_hook import ReportFinishedHook
-from tfplugin.hooks.endings.stop_in_order_hook import StopInOrderHook
+from tfplugin.hooks.endings.ending_hooks import RefusedStepHook
+from tfplugin.hooks.endings.ending_hooks import ReportFinishedHook
+from tfplugin.hooks.endings.ending_hooks import StopInOrderHook
 from tfplugin.hooks.endings.waits import run_parameter_server
 from tfplugin.hooks.endings.waits import WaitForWorkersHook
 from tfplugin.hooks.events_hook import EventsHook
-from tfplugin.hooks.keep_contact_hook import KeepContactHook
 from tfplugin.hooks.staleness_summary_hook import StalenessSummaryHook
 from tfplugin.hooks.tensorboard_hook import TensorBoardHook
-from tfplugin.hooks.wait_for_chief_hook import WaitForChiefHook
 
 __all__ = (
     'CheckpointGuardHook',

@@ -16,7 +16,6 @@ from tfplugin.distribute import per_graph
 from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
-from tfplugin.hooks import graph_numbers
 from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
@@ -65,8 +64,8 @@ class EventsSink(telemetry_hook.Sink):
     self._first = {} if max_steps is None else {'max_steps': int(max_steps)}
     self._log: Optional[event_log.EventLog] = None
     self._step: Optional[tf.Variable] = None
-    self._distance: Optional[graph_numbers.Distance] = None
-    self._staleness: Optional[graph_numbers.Staleness] = None
+    self._distance: Optional[telemetry_hook.Distance] = None
+    self._staleness: Optional[telemetry_hook.Staleness] = None
     self._has_started = False
     self._has_trained = False
 
@@ -82,8 +81,8 @@ class EventsSink(telemetry_hook.Sink):
         'exchanges' if per_graph.current().step_counts_exchanges else
         'batches' if cluster_task.from_config(self._config).num_ps else
         'rounds')
-    self._distance = graph_numbers.Distance()
-    self._staleness = graph_numbers.Staleness()
+    self._distance = telemetry_hook.Distance()
+    self._staleness = telemetry_hook.Staleness()
 
   def begin_session(self, session: tf1.Session) -> None:
     """Writes that the session is ready, or that there is a new one."""
@@ -102,7 +101,7 @@ class EventsSink(telemetry_hook.Sink):
             fetched: Optional[list[int]]) -> None:
     """Writes a report as events."""
     kind = record.INSTANT if self._has_trained else record.BEGIN
-    self._write(report, kind, graph_numbers.most_stale(fetched))
+    self._write(report, kind, telemetry_hook.most_stale(fetched))
     self._has_trained = True
 
   def end(self, report: telemetry_hook.Report) -> None:
@@ -114,7 +113,7 @@ class EventsSink(telemetry_hook.Sink):
   def _write(self, report: telemetry_hook.Report, kind: str,
              figures: Mapping[str, int] = types.MappingProxyType({})) -> None:
     counts = dict(report.values)
-    step = counts.pop(graph_numbers.STEP)
+    step = counts.pop(telemetry_hook.STEP)
     self._log.write(
         'training', kind, step=step, num_steps=report.num_steps,
         **(self._first if kind == record.BEGIN else

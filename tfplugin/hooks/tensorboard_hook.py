@@ -16,7 +16,6 @@ from tfplugin import version
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
-from tfplugin.hooks import graph_numbers
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_files
 
@@ -116,7 +115,7 @@ class TensorBoardSink(telemetry_hook.Sink):
       summaries.append(tf1.Summary(value=[
           tf1.Summary.Value(tag=tag, simple_value=value)
           for tag, value in scalars.items()]))
-    self._file.write(summaries, report.values[graph_numbers.STEP])
+    self._file.write(summaries, report.values[telemetry_hook.STEP])
 
   def end(self, report: telemetry_hook.Report) -> None:
     """Writes the last point."""

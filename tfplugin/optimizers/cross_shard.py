@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import branching
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shards_here
-from tfplugin.distribute.variables import branch_calls
 from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import wrapper
 
@@ -307,7 +307,7 @@ def apply_reduced_gradients(
         optimizer, reduced, pairs, global_step, name)
 
   return tf.distribute.get_replica_context().merge_call(
-      branch_calls.labelled(
+      branching.labelled(
           f'{optimizer.get_name()}.apply_gradients', apply_to_copies),
       args=(pairs,))
 

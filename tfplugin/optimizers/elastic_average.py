@@ -11,13 +11,13 @@ from typing import Union
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.variables import saved_names
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.optimizers import elastic_updates
@@ -341,7 +341,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   def optimizer_state(self) -> dict:
     """Returns the variables of the wrapped optimizers, by checkpoint name."""
-    return saved_names.by_name(self._getter.state)
+    return _tf_internals.variables_by_saved_name(self._getter.state)
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
     with self._getter.local_state():

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from tfplugin.events import samples
+from tfplugin.events import record
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
 from tfplugin.report.reading import scalars
@@ -44,13 +44,13 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   }
 
 
-def _samples(curve: scalars.Curve) -> list[samples.Sample]:
+def _samples(curve: scalars.Curve) -> list[record.Sample]:
   """Returns the points of a curve as samples of a loss."""
-  return [samples.Sample(*point, {})
+  return [record.Sample(*point, {})
           for point in zip(curve.times, curve.steps, curve.values)]
 
 
-def _curves(points: Sequence[samples.Sample], start: float,
+def _curves(points: Sequence[record.Sample], start: float,
             limit: int) -> dict[str, Any]:
   by_time = sorted(points, key=lambda p: (p.time, p.step))
   by_step = sorted(points, key=lambda p: p.step)

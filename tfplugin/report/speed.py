@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Report on speed: steps, their rates, and the lost time. Panel 2."""
+"""Report on speed: steps, rates, the balance of batches, lost time. Panel 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 from typing import Optional
 
 from tfplugin.events import record
-from tfplugin.report import batches
 from tfplugin.report import panel
 from tfplugin.report import timeline
 from tfplugin.report.reading import run_data
@@ -23,6 +22,7 @@ REDONE = 'steps made twice'
 
 # Events that have the newest step; the event of a death has an old one.
 _TELL = ('training', 'saving', 'injecting')
+_NO_END, _SESSION = 'no last event', 'session lost'
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   steps = _steps(run)
   return {
       **steps,
-      'batches': batches.measure(run, steps),
+      'batches': balance(run, steps),
       'workers': workers,
       'num_steps': num_steps,
       'batch_size': batch_size,
@@ -186,6 +186,85 @@ def _move(secs: dict[str, float], cause: str, share: float) -> None:
   secs[cause] = training * share
 
 
+def balance(run: run_data.RunData,
+            steps: Mapping[str, Optional[int]]) -> Optional[dict[str, Any]]:
+  """Returns the balance of the batches, or None if the events lack the unit.
+
+    made + unreported = kept + dropped + undone
+
+  `steps` has the first and last global step, and the repeated ones. Tasks that
+  were lost made the `unreported` batches after their last events. If no task
+  was lost, `undone` is exact; if nothing was undone, `unreported` is. Otherwise
+  both are the least possible. `lost` has the cause of each unfinished step.
+  """
+  tasks = {task: run.events_of[task] for task in run.training_tasks}
+  units = {event.details.get('step_counts') for events in tasks.values()
+           for event in events if event.name == 'training' and
+           event.kind == record.BEGIN}
+  if len(units) != 1 or None in units:
+    return None
+  unit, = units
+  key = 'num_exchanges' if unit == 'exchanges' else 'num_steps'
+  made, dropped = ({task: series.total(events, name)
+                    for task, events in tasks.items()}
+                   for name in (key, 'num_dropped'))
+  lost = {task: list(_unfinished(events)) for task, events in tasks.items()}
+  # A step that all tasks make together has a batch of each.
+  share = len(tasks) if unit == 'rounds' else 1
+  kept = (steps['last_step'] - steps['first_step']) * share
+  surplus = sum(made.values()) - sum(dropped.values()) - kept
+  undone = max(surplus, steps['redone_steps'] * share)
+  return {
+      'unit': unit, 'made': made, 'unreported': undone - surplus,
+      'kept': kept, 'dropped': dropped, 'undone': undone,
+      'lost': {task: ends for task, ends in lost.items() if ends}}
+
+
+def _unfinished(events: Sequence[record.Event]) -> Iterator[str]:
+  """Yields the cause of each step of a task that may be unfinished."""
+  processes = {}
+  for event in events:
+    processes.setdefault(event.pid, []).append(event)
+    if event.details.get('what') == 'session':
+      yield _SESSION
+  for own in processes.values():
+    kinds = [event.kind for event in own if event.name == 'training']
+    if kinds and kinds[-1] != record.END:
+      details = own[-1].details
+      yield str(details.get('fault') or details.get('error') or _NO_END)
+
+
+def balance_tables(section: Optional[Mapping[str, Any]]) -> list[panel.Table]:
+  """Returns the balance as rows; nothing without one."""
+  if section is None:
+    return []
+  made, dropped, lost = (section[key] for key in ('made', 'dropped', 'lost'))
+  ends = [(task, end) for task, of_task in lost.items() for end in of_task]
+  gone = [pair for pair in ends if pair[1] != _SESSION]
+  rows = [
+      ('made, as the tasks reported', sum(made.values()), _by_task(made)),
+      ('+ made after the last report of a lost task', section['unreported'],
+       _named(gone)),
+      ('= kept: counted by the global step', section['kept'], ''),
+      ('+ dropped as stale', sum(dropped.values()), _by_task(dropped)),
+      ('+ undone by a restore, or not finite', section['undone'], ''),
+      ('perhaps lost, one in each step that a fault ended', len(ends),
+       _named(ends))]
+  return [panel.Table(
+      ('exchanges' if section['unit'] == 'exchanges' else 'batches', 'number',
+       'tasks'), [(label, f'{number:,}', text)
+                  for label, number, text in rows])]
+
+
+def _named(ends: Sequence[tuple[str, str]]) -> str:
+  return '; '.join(f'{task}: {end}' for task, end in ends)
+
+
+def _by_task(numbers: Mapping[str, int]) -> str:
+  return ', '.join(f'{task} {number:,}' for task, number in numbers.items()
+                   if number)
+
+
 def draw(section: Mapping[str, Any]) -> panel.Panel:
   """Draws the section `speed` of report.json."""
   workers = section['workers']
@@ -224,7 +303,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
           ('task', 'steps', 'steps/s while it trained'),
           [(t, f'{w["num_steps"]:,}', '' if w['steps_per_sec'] is None else
             f'{w["steps_per_sec"]:.2f}') for t, w in workers.items()])]
-       if section['num_steps'] else []) + batches.tables(section['batches']),
+       if section['num_steps'] else []) + balance_tables(section['batches']),
       section['missing'])
 
 

@@ -11,7 +11,6 @@ from tfplugin.bin import ports
 from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import launch_options
 from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import task_tables
 
 
@@ -81,20 +80,21 @@ def test_a_fixed_run_and_one_that_has_ended_are_refused(run, monkeypatch):
     joins.layout(cluster['ps'][0])
   _publish(cluster, board, 3)
   board.end(['chief:0'], task_tables.FINISHED)
-  with pytest.raises(joined_run.RunFinishedError, match='nothing to join'):
+  with pytest.raises(chief_report.RunFinishedError, match='nothing to join'):
     joins.layout(cluster['ps'][0])
 
 
 def test_at_an_address_without_an_answer_the_model_dir_tells_the_end(
     monkeypatch, tmp_path):
-  monkeypatch.setattr(joined_run, 'AWAY_SECS', 0.0)
+  monkeypatch.setattr(chief_report, 'AWAY_SECS', 0.0)
   address = f'127.0.0.1:{ports.pick_free(1)[0]}'
   for model_dir in (None, str(tmp_path)):
     with pytest.raises(RuntimeError, match=f'Nothing.*--join={address}.* '
                        'has finished, or its parameter server has not started'):
       joins.layout(address, model_dir)
   chief_report.write(str(tmp_path))
-  with pytest.raises(joined_run.RunFinishedError, match='The run has finished'):
+  with pytest.raises(chief_report.RunFinishedError,
+                     match='The run has finished'):
     joins.layout(address, str(tmp_path))
 
 

@@ -13,13 +13,13 @@ from tests.report import hand_written
 from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.events import event_log
-from tfplugin.events import samples as samples_lib
+from tfplugin.events import record
 
 tf1 = tf.compat.v1
 
 
 def _status(time, **kwargs):
-  return samples_lib.Sample(**{
+  return record.Sample(**{
       'time': time, 'step': 5, 'loss': 0.5, 'figures': {}, 'num_steps': 3,
       'counts': {}, **kwargs})
 

@@ -9,11 +9,11 @@ from rich import console
 
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
-from tfplugin.events import samples
+from tfplugin.events import record
 
 
 def _status(time, step, loss, **kwargs):
-  return samples.Sample(time, step, loss, kwargs.get('figures', {}), 3,
+  return record.Sample(time, step, loss, kwargs.get('figures', {}), 3,
                         kwargs.get('counts', {}))
 
 

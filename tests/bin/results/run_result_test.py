@@ -5,13 +5,13 @@
 import tensorflow as tf
 
 from tfplugin.bin.results import run_result
-from tfplugin.events import samples
+from tfplugin.events import record
 
 tf1 = tf.compat.v1
 
 
 def _result(**kwargs):
-  last = samples.Sample(9.0, 60, 0.1, {}, 25, {}, 4.0)
+  last = record.Sample(9.0, 60, 0.1, {}, 25, {}, 4.0)
   return run_result.Result(**{
       'title': 'mlp with drop_stale', 'accuracy': 0.9721, 'first_step': 0,
       'last_step': 60, 'wall_secs': 12.34,

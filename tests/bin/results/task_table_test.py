@@ -10,7 +10,7 @@ from rich import console
 from tests.report import hand_written
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
-from tfplugin.events import samples
+from tfplugin.events import record
 
 event = hand_written.event
 NOW = hand_written.START + 100
@@ -24,7 +24,7 @@ def _state(*events):
 
 
 def _told(secs, step, figures=None, counts=None):
-  return samples.Sample(hand_written.START + secs, step, 0.5, figures or {},
+  return record.Sample(hand_written.START + secs, step, 0.5, figures or {},
                         step, counts or {})
 
 

@@ -21,7 +21,6 @@ from tfplugin.bin.launches import layouts
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute.sessions import membership
 from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import joined_run
 from tfplugin.hooks.endings import task_tables
 
 _POLL_SECS = 0.2
@@ -74,7 +73,7 @@ def layout(address: str, model_dir: Optional[str] = None) -> layouts.Layout:
     own_host = _own_host(address)
   except RuntimeError:
     if model_dir and chief_report.is_written(model_dir):
-      raise joined_run.RunFinishedError(joined_run.OVER) from None
+      raise chief_report.RunFinishedError(chief_report.OVER) from None
     raise
   described = _description(address)
   cluster, limit = described['cluster'], described[membership.MAX_WORKERS]
@@ -96,7 +95,7 @@ def layout(address: str, model_dir: Optional[str] = None) -> layouts.Layout:
 def _own_host(address: str) -> str:
   """Returns the address of this machine at which the run can reach it."""
   host, _, port = address.rpartition(':')
-  deadline = time.monotonic() + joined_run.AWAY_SECS
+  deadline = time.monotonic() + chief_report.AWAY_SECS
   while True:
     try:
       with socket.create_connection((host.strip('[]'), int(port)),
@@ -141,7 +140,7 @@ def _allot(cluster: Mapping[str, list[str]], limit: int) -> int:
       if marks is None:
         break
       if task_tables.state_of(marks.get(first, 0)) == task_tables.FINISHED:
-        raise joined_run.RunFinishedError(joined_run.OVER)
+        raise chief_report.RunFinishedError(chief_report.OVER)
       index = 1 + max(map(_index, (first, *others, *marks)))
       # Workers of the cluster that have not started yet have a place, too.
       expected = sum(not marks.get(name) for name in others)

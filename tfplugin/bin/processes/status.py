@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from tfplugin.events import event_log
 from tfplugin.events import record
-from tfplugin.events import samples
 from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
@@ -69,7 +68,7 @@ class _StatusSink(telemetry_hook.Sink):
   def write(self, report: telemetry_hook.Report, fetched: dict) -> None:
     """Writes an event."""
     del fetched
-    self._log.write('sampling', **samples.details(
+    self._log.write('sampling', **record.sample_details(
         num_steps=report.num_steps, **self._last))
 
   def end(self, report: telemetry_hook.Report) -> None:
@@ -88,10 +87,10 @@ class StatusOfTask:
   """
 
   def __init__(self):
-    self.status: Optional[samples.Sample] = None
+    self.status: Optional[record.Sample] = None
     self._last: Optional[record.Event] = None
     # The last status of the session's earlier processes.
-    self._gone: Optional[samples.Sample] = None
+    self._gone: Optional[record.Sample] = None
 
   def begin_session(self) -> None:
     """Forgets the previous session."""
@@ -99,7 +98,7 @@ class StatusOfTask:
 
   def take(self, event: record.Event) -> None:
     """Adds the next event `sampling` of the task."""
-    sample = samples.of_event(event)
+    sample = record.sample_of(event)
     if self._last and event.session != self._last.session:
       self.begin_session()
     if self._last and (event.pid != self._last.pid or
@@ -114,7 +113,7 @@ class StatusOfTask:
     self._last = event
 
 
-def combine(statuses: Iterable[samples.Sample]) -> dict[str, float]:
+def combine(statuses: Iterable[record.Sample]) -> dict[str, float]:
   """Returns the figures of the newest status and the sums of all counts."""
   statuses = sorted(statuses, key=lambda s: s.time)
   combined = dict(statuses[-1].figures) if statuses else {}

@@ -17,7 +17,6 @@ from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import record
-from tfplugin.events import samples
 
 # Clocks of machines agree to this; the rest is the way to the reader.
 _AGREE_SECS = 30.0
@@ -72,7 +71,7 @@ class State:
       self.open.pop(event.name, None)
 
   @property
-  def status(self) -> Optional[samples.Sample]:
+  def status(self) -> Optional[record.Sample]:
     """The newest sample; None if this session has none."""
     return self.samples.status
 

@@ -16,7 +16,7 @@ from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
 from tfplugin.events import clock
-from tfplugin.events import samples
+from tfplugin.events import record
 
 _EVERY_SECS = 0.5
 # A log file or a pipe gets a line of progress at this interval.
@@ -77,7 +77,7 @@ class ProgressLines(Lines):
     self._steps = steps
     self._last_said = time.monotonic()
     # The newest sample at the line before.
-    self._last: Optional[samples.Sample] = None
+    self._last: Optional[record.Sample] = None
 
   def update(self, states: Mapping[str, task_states.State],
              *unused_args, **unused_kwargs) -> None:
@@ -95,7 +95,7 @@ class ProgressLines(Lines):
       self._last = newest
 
 
-def progress_line(statuses: Mapping[str, samples.Sample], steps: int,
+def progress_line(statuses: Mapping[str, record.Sample], steps: int,
                   rate: float) -> str:
   """Returns the progress line, with `rate` in global steps per second.
 

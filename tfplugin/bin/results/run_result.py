@@ -15,14 +15,13 @@ from typing import Union
 import numpy as np
 import tensorflow as tf
 
-from tfplugin.bin import checkpoints
 from tfplugin.bin import command_line
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import status
-from tfplugin.events import samples
+from tfplugin.events import record
 from tfplugin.report.reading import scalars
 
 # The directory to which Estimator writes the summaries of an evaluation.
@@ -48,7 +47,7 @@ class Result:
   first_step: int
   last_step: int
   wall_secs: float
-  roles: Mapping[str, Optional[samples.Sample]]
+  roles: Mapping[str, Optional[record.Sample]]
   start_secs: Mapping[str, float]
   lost: Mapping[str, str]
   restarts: Mapping[str, int]
@@ -57,7 +56,7 @@ class Result:
 
 
 def read_result(options: options_lib.TrainOptions,
-                roles: Mapping[str, Optional[samples.Sample]],
+                roles: Mapping[str, Optional[record.Sample]],
                 summary: Sequence[run_summary.TaskSummary], start: float,
                 wall_secs: float, first_step: int) -> Result:
   """Returns the result of a run that has ended, and draws its curves.
@@ -66,7 +65,7 @@ def read_result(options: options_lib.TrainOptions,
   the others.
   """
   known = [s for s in roles.values() if s is not None]
-  last_step = checkpoints.global_step(options.model_dir)
+  last_step = run_files.global_step(options.model_dir)
   return Result(
       title=options.title,
       accuracy=_accuracy(options, first_step, last_step),
@@ -125,7 +124,7 @@ def show(result: Result) -> None:
                    highlight=False)
 
 
-def _role(name: str, last: Optional[samples.Sample], result: Result) -> str:
+def _role(name: str, last: Optional[record.Sample], result: Result) -> str:
   text = 'no step'
   if last is not None:
     text = f'{last.num_steps} step{"s" if last.num_steps != 1 else ""}'

@@ -17,7 +17,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
-from tfplugin.distribute.variables import saved_names
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
@@ -152,7 +151,7 @@ def swapped(pairs: Sequence[Pair],
   kept.
   """
   if not isinstance(var_list, Mapping):
-    var_list = saved_names.by_name(var_list)
+    var_list = _tf_internals.variables_by_saved_name(var_list)
   centers = {pair.local.ref(): pair.center for pair in pairs}
 
   def swap(value):

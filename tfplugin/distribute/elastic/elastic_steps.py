@@ -112,8 +112,9 @@ class ElasticSteps(met_updates.MetUpdates):
       self._exchange().begin_step()
     if self._settings.on_nonfinite != nonfinite.APPLY:
       fn = self._looking_at_gradients(fn)
-    fn = branching.with_merges_in_branches(
-        self._container_strategy(), fn, self._alone)
+    if self._alone is not None:  # On parameter servers the base class does it.
+      fn = branching.with_merges_in_branches(
+          self._container_strategy(), fn, self._alone)
     result = super()._call_for_each_replica(fn, args, kwargs)
     exchange = self._exchanges.here()
     has_train_op = getattr(result, 'train_op', None) is not None

@@ -8,7 +8,6 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tfplugin.distribute import branching
 from tfplugin.distribute import parameter_server_base
 
 
@@ -47,14 +46,5 @@ class PackedParameterServerStrategy(
       self,
       cluster_resolver: Optional[
           tf.distribute.cluster_resolver.ClusterResolver] = None):
-    super().__init__(_Extended(
+    super().__init__(parameter_server_base.ParameterServerExtended(
         self, parameter_server_base.resolver_or_default(cluster_resolver)))
-
-
-class _Extended(parameter_server_base.ParameterServerExtended):
-  """Parameter servers on which an optimizer may also run in a branch."""
-
-  def _call_for_each_replica(self, fn, args, kwargs):
-    if not tf.executing_eagerly():
-      fn = branching.with_merges_in_branches(self._container_strategy(), fn)
-    return super()._call_for_each_replica(fn, args, kwargs)

@@ -18,8 +18,8 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute.shards import group_assignment as groups_lib
-from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
 
@@ -123,7 +123,7 @@ def _reduce(context, value: Summand) -> Summand:
     return total
 
   return context.merge_call(
-      branch_calls.labelled('a sum over shards', merge), args=(value,))
+      branching.labelled('a sum over shards', merge), args=(value,))
 
 
 def _sum_over_group(context, x: Summand, group_assignment: list[list[int]],

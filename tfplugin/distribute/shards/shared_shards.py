@@ -13,6 +13,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import group_assignment as groups_lib
@@ -22,7 +23,6 @@ from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
-from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
@@ -132,7 +132,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
           [values[shard] for shard in group], [1.0] * len(group))
 
     return tf.distribute.get_replica_context().merge_call(
-        branch_calls.labelled('the sum of a gradient over shards', merge),
+        branching.labelled('the sum of a gradient over shards', merge),
         args=(gradient,))
 
   def build(self, fn: Callable[[int], Any], batch: Sequence[Any],

@@ -160,11 +160,8 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
 
   def _call_for_each_replica(self, fn, args, kwargs):
     gates = self._gates()
-    strategy = self._container_strategy()
-    if gates.passing:
-      # The optimizer may apply another one in a branch of its own.
-      return super()._call_for_each_replica(
-          branching.with_merges_in_branches(strategy, fn), args, kwargs)
+    if gates.passing:  # The optimizer applies another one.
+      return super()._call_for_each_replica(fn, args, kwargs)
 
     def gated(*args, **kwargs):
       replica = tf.get_static_value(
@@ -177,8 +174,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
           is_whole=True).active():
         return fn(*args, **kwargs)
 
-    return super()._call_for_each_replica(
-        branching.with_merges_in_branches(strategy, gated), args, kwargs)
+    return super()._call_for_each_replica(gated, args, kwargs)
 
   def _update(self, var, fn, args, kwargs, group):
     refusals.refuse_keras_step_count(fn, self._container_strategy())

@@ -14,7 +14,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.variables import context_value
-from tfplugin.distribute.variables import saved_names
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import staleness as staleness_ops
 
@@ -195,7 +194,7 @@ class StaleCounterSaver(tf1.train.Saver):
     super().build()
     if self._others is not None:
       return
-    everything = saved_names.by_name(
+    everything = _tf_internals.variables_by_saved_name(
         [*tf1.global_variables(),
          *tf1.get_collection(tf1.GraphKeys.SAVEABLE_OBJECTS)])
     self._saved_counters = {name: counter

@@ -3,22 +3,26 @@
 """Chief's report for tasks for which no parameter server waits.
 
 They are the evaluator, and a worker that joins too late. The report is a file
-of the model_dir, which all can read. The chief of a
-new run deletes it. An evaluator that starts before the chief may still see the
-report of the run before.
+of the model_dir, which all can read. The chief of a new run deletes it. An
+evaluator that starts before the chief may still see the report of the run
+before.
 """
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import time
 import uuid
+from collections.abc import Iterator
 from typing import Optional
 
 import tensorflow as tf
 
 from tfplugin.checkpoints import refused_writes
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import time_limit
+from tfplugin.distribute.sessions import membership
 from tfplugin.hooks.endings import contact
 
 tf1 = tf.compat.v1
@@ -26,6 +30,12 @@ tf1 = tf.compat.v1
 FILE_NAME = 'chief.finished'
 # How often a waiting evaluator looks for the report.
 _POLL_SECS = 1.0
+# How often a worker that joins looks for the other tasks.
+_JOIN_POLL_SECS = 0.2
+# Longer than a parameter server, or the chief, is away to restart: only the end
+# of the run closes the ports of all for this time.
+AWAY_SECS = 10.0
+OVER = 'The run has finished: there is nothing to join.'
 
 
 def write(model_dir: str, limit_secs: float = 60.0) -> None:
@@ -52,6 +62,45 @@ def delete(model_dir: str) -> None:
   """Deletes, in the chief, the report of an earlier run, if there is one."""
   if is_written(model_dir):
     tf.io.gfile.remove(posixpath.join(model_dir, FILE_NAME))
+
+
+class RunFinishedError(Exception):
+  """Raised in a worker that joins a run whose training has finished."""
+
+
+@contextlib.contextmanager
+def nothing_left() -> Iterator[None]:
+  """Ends the context, with a warning, at a RunFinishedError."""
+  try:
+    yield
+  except RunFinishedError as e:
+    tf1.logging.warning('%s', e)
+
+
+def check_joined_run(task: cluster_task.ClusterTask, model_dir: str) -> None:
+  """Returns, in a worker that joins, as soon as one of the others answers.
+
+  The run does not wait for a worker whose process is starting, and may be over
+  when the worker has a session to make.
+
+  Raises RunFinishedError if none does and the chief has reported its end in the
+  `model_dir`. Without a report TimeoutError follows after some seconds. In
+  another task it does nothing.
+  """
+  if not membership.read().joins:
+    return
+  spec = task.cluster_spec
+  others = [name for name in (*(f'ps:{i}' for i in spec.task_indices('ps')),
+                              *task.training_tasks) if name != task.name]
+  patience = time_limit.Patience(task.name, AWAY_SECS)
+  while len(contact.unreachable(spec, others)) == len(others):
+    if is_written(model_dir):
+      raise RunFinishedError(OVER)
+    patience.check(
+        f'a sign of the run that it joined: {", ".join(others)}',
+        f'The run has ended, without a report in {model_dir}. Start the run '
+        'again.')
+    time.sleep(_JOIN_POLL_SECS)
 
 
 class Watch:

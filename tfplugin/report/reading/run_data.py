@@ -18,7 +18,6 @@ from typing import Union
 
 from tfplugin.events import event_files
 from tfplugin.events import record
-from tfplugin.events import samples as samples_lib
 from tfplugin.events import wrapper_names
 from tfplugin.report.reading import scalars as scalars_lib
 
@@ -53,7 +52,7 @@ class RunData:
 
   run_dir: str
   reading: event_files.Reading
-  samples: Mapping[str, list[samples_lib.Sample]] = dataclasses.field(
+  samples: Mapping[str, list[record.Sample]] = dataclasses.field(
       default_factory=dict)
   scalars: Mapping[str, Mapping[str, scalars_lib.Curve]] = dataclasses.field(
       default_factory=dict)
@@ -149,7 +148,7 @@ def read(run_dir: Union[str, os.PathLike]) -> RunData:
                          for tag, curve in curves.items()}
              for directory, curves in scalars_lib.read_tree(path).items()}
   return RunData(
-      str(path), reading._replace(events=others), samples_lib.of(events),
+      str(path), reading._replace(events=others), record.samples_of(events),
       scalars, event_files.read_options(path),
       event_files.earlier_options(path),
       event_files.read_object(path / 'summary.json'),

@@ -19,11 +19,11 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.writes import batch_values
-from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
@@ -55,7 +55,7 @@ class ShardRun:
     """
     graph = tf1.get_default_graph()
     self.batch = batch
-    self.branches = branch_calls.Branches()
+    self.branches = branching.Branches()
     self.gradients = gradients or op_record.NotedGradients()
     self.record = op_record.OpRecord(graph, len(batch))
     self.values = [batch_values.BatchValues(
@@ -125,8 +125,8 @@ class ShardRun:
                   kwargs: Optional[dict] = None) -> Any:
     """Replaces the `merge_call` of a shard, which may be in a branch."""
     place = _tf_internals.Place()
-    call = branch_calls.Call(
-        branch_calls.label_of(merge_fn, args), place, args, kwargs or {})
+    call = branching.Call(
+        branching.label_of(merge_fn, args), place, args, kwargs or {})
     with contextlib.ExitStack() as stack:
       if self.branches.is_here():
         stack.enter_context(self.branches.outside.entered())
@@ -156,8 +156,7 @@ class ShardRun:
       strategy.extended.check_branch(calls[0].label)
     with self.record.passing(calls[0].place.graph), (
         self.models.together() if self.models else contextlib.nullcontext()):
-      return self.branches.run(
-          merge_fn, strategy, calls, functools.partial(_spread, len(calls)))
+      return self.branches.run(merge_fn, strategy, calls)
 
   def _pause(self, shard: int, label: str) -> None:
     """Ends a turn of `shard`, which waits in `label`."""
@@ -191,17 +190,6 @@ class ShardRun:
         _tf_internals.gives_rows(op))
     return self.record.is_own(shard, op) and not is_captured and not any(
         map(same_values.is_declared, op.outputs))
-
-
-def _spread(count: int, value: Any) -> Any:
-  """Returns `value` with each tensor as the values of `count` shards."""
-
-  def per_replica(leaf):
-    if not tf.is_tensor(leaf) or isinstance(leaf, tf.Variable):
-      return leaf
-    return _tf_internals.per_replica([leaf] * count)
-
-  return tf.nest.map_structure(per_replica, value)
 
 
 def current() -> Optional[ShardRun]:

@@ -29,11 +29,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
-from tfplugin.distribute.variables import branch_calls
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
 
@@ -104,7 +104,7 @@ class BatchWrites:
       if isinstance(value, tf.Operation):
         raise RuntimeError(_RESULT_OF_WRITE.format(label, value))
       context.merge_call(  # It compares the values.
-          branch_calls.labelled(label, functools.partial(_nothing)),
+          branching.labelled(label, functools.partial(_nothing)),
           args=(value,))
       return value
     if run.branches.outside != _tf_internals.Place():
@@ -127,7 +127,7 @@ class BatchWrites:
     if self._is_mean_of(method):
       return _mean(value)
     if self.tfplugin_copies is None:
-      tf.distribute.get_replica_context().merge_call(branch_calls.labelled(
+      tf.distribute.get_replica_context().merge_call(branching.labelled(
           f'`{method}` of `{self.name}`',
           functools.partial(_check_all, self, method)), args=(value,))
     return value

@@ -11,7 +11,7 @@ from tfplugin.bin import ports
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_files
 from tfplugin.events import event_log
-from tfplugin.hooks import keep_contact_hook
+from tfplugin.hooks import contact_hooks
 from tfplugin.hooks.endings import task_records
 from tfplugin.hooks.endings import task_tables
 
@@ -21,7 +21,7 @@ tf1 = tf.compat.v1
 def _hook(monkeypatch, cluster, task_type, time_limit_secs=0.2):
   monkeypatch.setenv('TF_CONFIG', json.dumps(
       {'cluster': cluster, 'task': {'type': task_type, 'index': 0}}))
-  return keep_contact_hook.KeepContactHook(
+  return contact_hooks.KeepContactHook(
       tf.estimator.RunConfig(), time_limit_secs)
 
 
@@ -55,7 +55,7 @@ def test_it_waits_before_each_session_of_the_graph(monkeypatch):
   cluster = ports.make_cluster(1, 1)
   server = tf.distribute.Server(cluster, 'ps', 0)
   waits = []
-  monkeypatch.setattr(keep_contact_hook.contact, 'wait_for_servers',
+  monkeypatch.setattr(contact_hooks.contact, 'wait_for_servers',
                       lambda *args: waits.append(args[1:3]))
   with tf.Graph().as_default():
     _hook(monkeypatch, cluster, 'worker', 7.0).begin()
@@ -71,7 +71,7 @@ def test_the_chief_keeps_the_reports_for_a_ps_that_forgets(monkeypatch):
   spec = tf.train.ClusterSpec(cluster)
   server = tf.distribute.Server(cluster, 'ps', 0)
   hook = _hook(monkeypatch, cluster, 'chief')
-  monkeypatch.setattr(keep_contact_hook, '_LOOK_SECS', 0.0)
+  monkeypatch.setattr(contact_hooks, '_LOOK_SECS', 0.0)
   with tf.Graph().as_default():
     hook.begin()
     task_records.report_finished(spec, 'worker:0')
@@ -95,11 +95,11 @@ def test_the_chief_writes_who_joins_and_leaves_and_counts(
   cluster = ports.make_cluster(1, 1)
   spec = tf.train.ClusterSpec(cluster)
   server = tf.distribute.Server(cluster, 'ps', 0)
-  monkeypatch.setattr(keep_contact_hook, '_LOOK_SECS', 0.0)
+  monkeypatch.setattr(contact_hooks, '_LOOK_SECS', 0.0)
   monkeypatch.setenv('TF_CONFIG', json.dumps({
       'cluster': cluster, 'task': {'type': 'chief', 'index': 0},
       'max_workers': 3}))
-  hook = keep_contact_hook.KeepContactHook(tf.estimator.RunConfig())
+  hook = contact_hooks.KeepContactHook(tf.estimator.RunConfig())
   numbers, board = [], task_records._board(spec, 0)
   with event_log.recording(str(tmp_path), 'chief:0'), tf.Graph().as_default(
       ) as graph, tf1.device('/job:ps/task:0'):
@@ -133,4 +133,4 @@ def test_others_need_nobody(monkeypatch, task_type, num_ps):
 
 def test_a_limit_has_to_be_positive():
   with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
-    keep_contact_hook.KeepContactHook(tf.estimator.RunConfig(), 0.0)
+    contact_hooks.KeepContactHook(tf.estimator.RunConfig(), 0.0)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.hooks.endings import report_finished_hook
+from tfplugin.hooks.endings import ending_hooks
 from tfplugin.hooks.endings import task_records
 from tfplugin.hooks.endings import task_tables
 from tfplugin.hooks.endings import waits
@@ -22,7 +22,7 @@ def test_the_task_is_on_the_list_after_its_last_step_not_before(monkeypatch):
   server = tf.distribute.Server(spec, job_name='ps', task_index=0)
   monkeypatch.setenv('TF_CONFIG', json.dumps(
       {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}}))
-  hook = report_finished_hook.ReportFinishedHook(tf.estimator.RunConfig())
+  hook = ending_hooks.ReportFinishedHook(tf.estimator.RunConfig())
   with tf.Graph().as_default():
     step = tf.constant(1)
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
@@ -39,7 +39,7 @@ def test_it_reports_after_all_hooks_and_not_of_a_failure(monkeypatch):
   server = tf.distribute.Server(spec, job_name='ps', task_index=0)
   monkeypatch.setenv('TF_CONFIG', json.dumps(
       {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}}))
-  hook = report_finished_hook.ReportFinishedHook(tf.estimator.RunConfig())
+  hook = ending_hooks.ReportFinishedHook(tf.estimator.RunConfig())
   seen = []
 
   class Later(tf1.train.SessionRunHook):
@@ -72,7 +72,7 @@ def test_after_a_signal_it_has_left_where_workers_may_join(
   server = tf.distribute.Server(spec, job_name='ps', task_index=0)
   monkeypatch.setenv('TF_CONFIG', json.dumps(
       {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}, **keys}))
-  hook = report_finished_hook.ReportFinishedHook(
+  hook = ending_hooks.ReportFinishedHook(
       tf.estimator.RunConfig(), unless=lambda: True)
   lists = task_records.Lists(spec)
   with tf.Graph().as_default():

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import checkpoints
+from tfplugin.bin import run_files
 
 tf1 = tf.compat.v1
 
@@ -31,19 +31,19 @@ def _contents(directory):
 def _refused(directory, message):
   before = _contents(directory)
   with pytest.raises(ValueError, match=message):
-    checkpoints.check_model_dir(directory, _EXPECTED)
+    run_files.check_model_dir(directory, _EXPECTED)
   assert _contents(directory) == before
 
 
 def test_a_whole_checkpoint_has_its_step(tmp_path):
   _save(tmp_path)
-  assert checkpoints.check_model_dir(tmp_path, _EXPECTED) == 7
-  assert checkpoints.global_step(tmp_path) == 7
+  assert run_files.check_model_dir(tmp_path, _EXPECTED) == 7
+  assert run_files.global_step(tmp_path) == 7
 
 
 def test_without_a_checkpoint_there_is_no_step(tmp_path):
-  assert checkpoints.check_model_dir(tmp_path, _EXPECTED) is None
-  assert checkpoints.check_model_dir(tmp_path / 'new', _EXPECTED) is None
+  assert run_files.check_model_dir(tmp_path, _EXPECTED) is None
+  assert run_files.check_model_dir(tmp_path / 'new', _EXPECTED) is None
   assert not (tmp_path / 'new').exists()
 
 
@@ -81,7 +81,7 @@ def test_a_list_that_is_missing_is_not_missed(tmp_path):
   _save(tmp_path)
   (tmp_path / 'checkpoint').unlink()
   before = _contents(tmp_path)
-  assert checkpoints.check_model_dir(tmp_path, _EXPECTED) == 7
+  assert run_files.check_model_dir(tmp_path, _EXPECTED) == 7
   assert _contents(tmp_path) == before
 
 
@@ -90,7 +90,7 @@ def test_a_damaged_checkpoint_gives_way_to_an_older_one(tmp_path):
   _save(tmp_path, step=9)
   data, = tmp_path.glob('model.ckpt-9.data-*')
   data.write_bytes(b'')
-  assert checkpoints.check_model_dir(tmp_path, _EXPECTED) == 7
+  assert run_files.check_model_dir(tmp_path, _EXPECTED) == 7
 
 
 def test_another_models_checkpoint_is_refused(tmp_path):
@@ -107,7 +107,7 @@ def test_a_file_is_no_model_dir(tmp_path):
   path = tmp_path / 'file'
   path.write_text('')
   with pytest.raises(ValueError, match='must be a directory'):
-    checkpoints.check_model_dir(path, _EXPECTED)
+    run_files.check_model_dir(path, _EXPECTED)
 
 
 def test_the_expected_variables_are_those_of_evaluation():
@@ -117,18 +117,18 @@ def test_the_expected_variables_are_those_of_evaluation():
     kernel = tf1.get_variable('kernel', [features.shape[-1], 3])
     tf1.metrics.mean(kernel)  # Local variables, which are not saved.
 
-  shapes = checkpoints.variable_shapes(
+  shapes = run_files.variable_shapes(
       model_fn, [[1.0, 2.0]], [0], tf.estimator.ModeKeys.EVAL, {})
   assert shapes == _EXPECTED
 
 
 def test_training_needs_its_whole_state(tmp_path):
   _save(tmp_path)
-  checkpoints.check_training_state(tmp_path, _EXPECTED, 'now', 'before')
+  run_files.check_training_state(tmp_path, _EXPECTED, 'now', 'before')
   contents = _contents(tmp_path)
   with pytest.raises(ValueError, match=(
       'training state of now. Received: .*model.ckpt-7 of before, where '
       '`slot` is missing')):
-    checkpoints.check_training_state(
+    run_files.check_training_state(
         tmp_path, {**_EXPECTED, 'slot': [2, 3]}, 'now', 'before')
   assert _contents(tmp_path) == contents

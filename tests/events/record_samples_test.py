@@ -8,7 +8,7 @@ import math
 import pytest
 
 from tests.report import hand_written
-from tfplugin.events import samples
+from tfplugin.events import record
 from tfplugin.report.reading import run_data
 
 
@@ -27,14 +27,15 @@ def test_samples_are_found_among_the_events(tmp_path):
 
 
 def test_a_run_without_them_has_none():
-  assert samples.of([hand_written.event(0, 'chief:0', 'ended')]) == {}
+  assert record.samples_of([hand_written.event(0, 'chief:0', 'ended')]) == {}
 
 
 def test_what_is_written_is_read():
-  details = samples.details(step=7, num_steps=5, loss=math.inf,
-                            figures={'a': 0.5, 'b': math.nan}, counts={'c': 3})
+  details = record.sample_details(
+      step=7, num_steps=5, loss=math.inf,
+      figures={'a': 0.5, 'b': math.nan}, counts={'c': 3})
   json.loads(json.dumps(details), parse_constant=pytest.fail)
-  found = samples.of_event(
+  found = record.sample_of(
       hand_written.event(1, 'chief:0', 'sampling', **details))
   assert (found.step, found.num_steps, found.counts) == (7, 5, {'c': 3})
   assert found.figures['a'] == 0.5
@@ -42,6 +43,6 @@ def test_what_is_written_is_read():
 
 
 def test_a_line_without_steps_and_counts_is_read():
-  found = samples.of_event(hand_written.event(
+  found = record.sample_of(hand_written.event(
       1, 'chief:0', 'sampling', step=7, loss=0.25, figures={}))
   assert found == (hand_written.START + 1, 7, 0.25, {}, 0, {}, None)

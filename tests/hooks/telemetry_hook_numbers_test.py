@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import tfplugin
 from tfplugin.distribute import per_graph
-from tfplugin.hooks import graph_numbers
+from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
 
@@ -29,7 +29,7 @@ def _elastic_graph():
 def test_the_distance_is_that_of_all_trained_variables(behavior):
   with tf.Graph().as_default():
     train_op, optimizer = _elastic_graph()
-    distance = graph_numbers.Distance()
+    distance = telemetry_hook.Distance()
     with tf1.Session() as session:
       # Nothing has a value yet.
       assert distance.read(session) == {}
@@ -45,7 +45,7 @@ def test_the_distance_is_that_of_all_trained_variables(behavior):
 
 def test_the_distance_is_read_for_one_part_in_a_hundred(monkeypatch):
   now = [0.0]
-  monkeypatch.setattr(graph_numbers.time, 'monotonic', lambda: now[0])
+  monkeypatch.setattr(telemetry_hook.time, 'monotonic', lambda: now[0])
 
   class Session:
     """Takes a second."""
@@ -56,7 +56,7 @@ def test_the_distance_is_read_for_one_part_in_a_hundred(monkeypatch):
 
   with tf.Graph().as_default():
     _elastic_graph()
-    distance = graph_numbers.Distance()
+    distance = telemetry_hook.Distance()
   told = []
   for now[0] in (0.0, 2.0, 50.0, 102.9, 103.0, 300.0):
     told.append(distance.read(Session()))
@@ -67,8 +67,8 @@ def test_the_distance_is_read_for_one_part_in_a_hundred(monkeypatch):
 
 def test_a_graph_without_a_wrapper_has_no_figures():
   with tf.Graph().as_default():
-    assert graph_numbers.Distance().read(tf1.Session()) == {}
-    staleness = graph_numbers.Staleness()
+    assert telemetry_hook.Distance().read(tf1.Session()) == {}
+    staleness = telemetry_hook.Staleness()
     assert staleness.of_step([tf.constant(1)]) == []
 
 
@@ -91,7 +91,7 @@ def _two_steps():
 def test_staleness_is_asked_of_the_step_that_computes_it(behavior):
   with tf.Graph().as_default():
     step, (first, second), runs = _two_steps()
-    staleness = graph_numbers.Staleness()
+    staleness = telemetry_hook.Staleness()
     wanted = staleness.of_step([first, 'global_step:0'])
     assert len(wanted) == 1
     assert wanted[0] is not staleness.of_step([second])[0]
@@ -104,13 +104,13 @@ def test_staleness_is_asked_of_the_step_that_computes_it(behavior):
       session.run(tf1.local_variables_initializer())
       _, values = session.run([first, wanted])
       assert session.run(runs) == [1, 0]
-  assert graph_numbers.most_stale(values) == {'staleness': 0}
+  assert telemetry_hook.most_stale(values) == {'staleness': 0}
 
 
 def test_the_most_stale_of_a_step_is_told():
-  assert graph_numbers.most_stale([np.int64(1), np.int64(7)]) == {
+  assert telemetry_hook.most_stale([np.int64(1), np.int64(7)]) == {
       'staleness': 7}
-  assert graph_numbers.most_stale(None) == {}
+  assert telemetry_hook.most_stale(None) == {}
 
 
 def test_what_a_branch_computes_is_not_asked_for(behavior):
@@ -124,5 +124,5 @@ def test_what_a_branch_computes_is_not_asked_for(behavior):
       return tensor
 
     result = tf.cond(condition, note, lambda: tf.constant(2))
-    assert graph_numbers.Staleness().of_step([result]) == []
+    assert telemetry_hook.Staleness().of_step([result]) == []
     assert graph is tf1.get_default_graph()

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.hooks import wait_for_chief_hook
+from tfplugin.hooks import contact_hooks
 
 tf1 = tf.compat.v1
 
@@ -28,7 +28,7 @@ def _hook(monkeypatch, cluster, task_type='worker', **kwargs):
   monkeypatch.setenv('TF_CONFIG', json.dumps(
       {'cluster': cluster, 'task': {'type': task_type, 'index': 0}}))
   config = tf.estimator.RunConfig()
-  return wait_for_chief_hook.WaitForChiefHook(config, **kwargs)
+  return contact_hooks.WaitForChiefHook(config, **kwargs)
 
 
 def _variable():
@@ -119,4 +119,4 @@ def test_a_ps_that_does_not_answer_is_named(monkeypatch):
 
 def test_a_limit_has_to_be_positive():
   with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
-    wait_for_chief_hook.WaitForChiefHook(tf.estimator.RunConfig(), -1.0)
+    contact_hooks.WaitForChiefHook(tf.estimator.RunConfig(), -1.0)

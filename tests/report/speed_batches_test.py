@@ -5,7 +5,6 @@
 import pytest
 
 from tests.report import hand_written
-from tfplugin.report import batches
 from tfplugin.report import speed
 from tfplugin.report.reading import run_data
 
@@ -38,7 +37,7 @@ def test_a_killed_worker_s_last_batches_are_what_others_leave(tmp_path):
       'unit': 'batches', 'made': {'chief:0': 60, 'worker:0': 12},
       'unreported': 31, 'kept': 100, 'dropped': {'chief:0': 3, 'worker:0': 0},
       'undone': 0, 'lost': {'worker:0': ['kill worker:0 at step 60']}}
-  rows = batches.tables(found)[0].rows
+  rows = speed.balance_tables(found)[0].rows
   assert [row[1] for row in rows] == ['72', '31', '100', '3', '0', '1']
   assert rows[-1][2] == 'worker:0: kill worker:0 at step 60'
 
@@ -53,7 +52,7 @@ def test_what_a_restore_has_undone_is_seen_in_the_steps_of_the_tasks(tmp_path):
   assert (found['kept'], found['undone'], found['unreported']) == (100, 22, 0)
   assert found['lost'] == {'chief:0': ['session lost']}
   # A task that lost its session tells of its batches later.
-  assert [row[2] for row in batches.tables(found)[0].rows[1::4]] == [
+  assert [row[2] for row in speed.balance_tables(found)[0].rows[1::4]] == [
       '', 'chief:0: session lost']
 
 
@@ -83,4 +82,4 @@ def test_each_unit_of_the_global_step(tmp_path, unit, kept):
 def test_events_without_the_unit_have_no_balance(tmp_path):
   hand_written.write_chaos_run(tmp_path)
   found = speed.measure(run_data.read(tmp_path))['batches']
-  assert found is None and batches.tables(found) == []
+  assert found is None and speed.balance_tables(found) == []

@@ -10,17 +10,18 @@ import sys
 
 import pytest
 
-from tfplugin.compat import contrib_aliases
+from tfplugin.compat import module_aliases
 
 
-@pytest.mark.parametrize('real', sorted({*contrib_aliases.ALIASES.values()}))
+@pytest.mark.parametrize(
+    'real', sorted({*module_aliases.CONTRIB_ALIASES.values()}))
 def test_aliases_are_of_modules_that_exist(real):
   assert importlib.import_module(real) is sys.modules[real]
 
 
 def test_every_file_has_its_packages():
-  for alias in contrib_aliases.ALIASES:
+  for alias in module_aliases.CONTRIB_ALIASES:
     package = alias.rpartition('.')[0]
-    assert package in contrib_aliases.ALIASES or alias in (
+    assert package in module_aliases.CONTRIB_ALIASES or alias in (
         f'{api}.contrib'
-        for api in (*contrib_aliases.APIS, 'tensorflow_estimator'))
+        for api in (*module_aliases.APIS, 'tensorflow_estimator'))

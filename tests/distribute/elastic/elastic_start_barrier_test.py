@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import events
 from tfplugin.distribute import time_limit
-from tfplugin.distribute.elastic import start_barrier
+from tfplugin.distribute.elastic import elastic_start
 from tfplugin.events import event_log
 from tfplugin.testing import clusters
 
@@ -27,7 +27,7 @@ def test_nobody_passes_before_all_are_there(behavior):
   graphs, ops = [tf.Graph(), tf.Graph()], []
   for index, graph in enumerate(graphs):
     with graph.as_default():
-      barrier = start_barrier.StartBarrier(2, _PS)
+      barrier = elastic_start.StartBarrier(2, _PS)
       ops.append((barrier.announce(index), barrier.wait(index, 60.0),
                   barrier.arrived()))
   first, second = [cluster.session(i, g) for i, g in enumerate(graphs)]
@@ -53,7 +53,7 @@ def test_nobody_passes_before_all_are_there(behavior):
 def test_limit_of_the_op_names_who_is_missing(behavior):
   del behavior
   with tf.Graph().as_default(), tf1.Session() as session:
-    barrier = start_barrier.StartBarrier(3, '')
+    barrier = elastic_start.StartBarrier(3, '')
     session.run(barrier.announce(1))
     with pytest.raises(tf.errors.InvalidArgumentError,
                        match='task_index 1 waited 0.1 s') as error:
@@ -66,7 +66,7 @@ def test_the_op_says_for_whom_it_waits(behavior, monkeypatch, caplog):
   del behavior
   monkeypatch.setattr(time_limit, '_SAY_EVERY_SECS', 0.1)
   with tf.Graph().as_default(), tf1.Session() as session:
-    barrier = start_barrier.StartBarrier(2, '')
+    barrier = elastic_start.StartBarrier(2, '')
     with pytest.raises(tf.errors.InvalidArgumentError):
       session.run(barrier.wait(1, 0.5))
   assert 'for the start of the worker with task_index 0.' in caplog.text
@@ -76,9 +76,9 @@ def test_limit_of_the_hook_names_who_is_missing():
   looks = [[False, True, False], [True, True, False]]
   with pytest.raises(TimeoutError, match='for the start of the worker with '
                      'task_index 2. See'):
-    start_barrier.wait_until(
+    elastic_start.wait_until(
         lambda: looks.pop(0) if len(looks) > 1 else looks[0], 1, 0.05)
-  start_barrier.wait_until(lambda: [True, True], 1, 0.0)
+  elastic_start.wait_until(lambda: [True, True], 1, 0.0)
 
 
 def _waits(model_dir):
@@ -97,8 +97,8 @@ def fixture_cluster_of_3(monkeypatch):
 def test_the_wait_of_a_hook_is_among_the_events(tmp_path):
   looks = [[False, True, False], [True, True, True]]
   with event_log.recording(tmp_path, 'worker:0'):
-    start_barrier.wait_until(lambda: looks.pop(0), 1, 60.0)
-    start_barrier.wait_until(lambda: [True, True, True], 1, 60.0)
+    elastic_start.wait_until(lambda: looks.pop(0), 1, 60.0)
+    elastic_start.wait_until(lambda: [True, True, True], 1, 60.0)
   assert _waits(tmp_path) == [
       ('waiting', 'begin', ['chief:0', 'worker:1']), ('waiting', 'end', None)]
 
@@ -108,7 +108,7 @@ def test_each_wait_of_the_op_is_among_the_events(behavior, tmp_path):
   del behavior
   with event_log.recording(tmp_path, 'worker:0'):
     with tf.Graph().as_default(), tf1.Session() as session:
-      barrier = start_barrier.StartBarrier(3, '')
+      barrier = elastic_start.StartBarrier(3, '')
       wait = barrier.wait(1, 0.3)
       for index in (0, 2):
         with pytest.raises(tf.errors.InvalidArgumentError):
@@ -122,7 +122,7 @@ def test_each_wait_of_the_op_is_among_the_events(behavior, tmp_path):
 
 def test_queues_have_their_old_names_on_the_parameter_server():
   with tf.Graph().as_default() as graph:
-    start_barrier.StartBarrier(2, _PS)
+    elastic_start.StartBarrier(2, _PS)
     queues = [op for op in graph.get_operations() if 'Queue' in op.type]
   assert [op.get_attr('shared_name').decode() for op in queues] == [
       'variable_init_sync_queue0', 'variable_init_sync_queue1']

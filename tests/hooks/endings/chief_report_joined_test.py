@@ -12,7 +12,6 @@ import tfplugin.estimator
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import joined_run
 
 
 @pytest.fixture(name='cluster')
@@ -52,7 +51,7 @@ def test_a_finished_run_leaves_nothing_to_do(cluster, tmp_path):
 def test_a_run_that_has_gone_without_a_report_is_an_error(
     cluster, tmp_path, monkeypatch):
   del cluster
-  monkeypatch.setattr(joined_run, 'AWAY_SECS', 0.0)
+  monkeypatch.setattr(chief_report, 'AWAY_SECS', 0.0)
   with pytest.raises(TimeoutError, match=(
       'worker:3 waited 0 s for a sign of .* ps:0, chief:0. The run has ended')):
     _train(str(tmp_path))
@@ -63,7 +62,7 @@ def test_a_run_with_one_living_task_is_not_over(cluster, tmp_path, job):
   chief_report.write(str(tmp_path))
   host, _, port = cluster[job][0].rpartition(':')
   with socket.create_server((host, int(port))):
-    assert joined_run.check(
+    assert chief_report.check_joined_run(
         cluster_task.from_environment(), str(tmp_path)) is None
 
 
@@ -72,4 +71,4 @@ def test_other_tasks_do_not_look(cluster, tmp_path, monkeypatch):
       'cluster': cluster, 'task': {'type': 'worker', 'index': 0},
       'max_workers': 4}))
   chief_report.write(str(tmp_path))
-  joined_run.check(cluster_task.from_environment(), str(tmp_path))
+  chief_report.check_joined_run(cluster_task.from_environment(), str(tmp_path))

@@ -11,7 +11,7 @@ from tests.helpers import decorated_models
 from tfplugin import estimator as decorators
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks import keep_contact_hook
+from tfplugin.hooks import contact_hooks
 
 tf1 = tf.compat.v1
 
@@ -30,7 +30,7 @@ def _count(task, **settings):
   with tf.Graph().as_default():
     tf1.train.get_or_create_global_step()
     model_fn(tf.ones([1, 2]), tf.ones([1, 1]), 'train')
-    hook = keep_contact_hook.AbsentWorkersHook(task, 0.0)
+    hook = contact_hooks.AbsentWorkersHook(task, 0.0)
     hook.after_create_session(None, None)
     if hook._timer is not None:
       hook._timer.join(30.0)
