@@ -134,3 +134,16 @@ def test_user_pages_name_no_test():
 
 def test_there_is_a_page_for_each_wrapper():
   assert len(_WRAPPERS) == 5
+
+
+def test_one_page_has_the_table_of_situations():
+  assert [page for page in pages.pages() if re.search(
+      r'^\| your situation \| wrapper \|$', pages.text_of(page), re.M)] == [
+          'start/which_wrapper.md']
+
+
+def test_a_page_leads_to_each_example():
+  linked = {link.partition('/blob/main/')[2]
+            for link in pages.links('start/move_from_contrib.md')}
+  assert {f'examples/{path.name}' for path in (
+      pages.ROOT / 'examples').glob('*.py')} <= linked
