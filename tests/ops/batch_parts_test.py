@@ -95,6 +95,15 @@ def test_an_empty_part_has_the_last_row_or_one_of_another_part(
       begins, held]
 
 
+@pytest.mark.parametrize('count, expected', (
+    (0, [1, 0]), (1, [1, 4]), (2, [1, 4])))
+def test_a_row_that_is_no_part_of_a_tower_is_left_out_whole(count, expected):
+  part = tf.zeros([1, 4])  # Rows along axis 1, each with some entries.
+  for given in (count, tf.constant(count, tf.int64)):
+    entries = batch_parts.entries_of_rows(part, 1, given)
+    assert part[:, :entries].shape == expected
+
+
 def test_rows_of_one_static_length_are_left_alone():
   with tf.Graph().as_default():
     leaves = [tf.zeros([2, 3]), tf.zeros([1, 3])]

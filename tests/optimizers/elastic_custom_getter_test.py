@@ -75,12 +75,14 @@ def test_what_has_no_average_is_shared(behavior):
       tf1.train.create_global_step()
       tf1.get_variable('counter', initializer=3, trainable=False)
       tf.Variable(5, name='number')
+      tf.Variable(lambda: 7, name='called', trainable=False)
       tf1.get_variable('metric', [], trainable=False, collections=[
           tf1.GraphKeys.LOCAL_VARIABLES])
       tf1.get_variable('mean', [], trainable=False)
     assert [p.local.op.name for p in getter.pairs] == ['mean']
     assert set(_names(tf1.GraphKeys.GLOBAL_VARIABLES)) == {
-        'global_step', 'counter', 'number', 'global_center_variable/mean'}
+        'global_step', 'counter', 'number', 'called',
+        'global_center_variable/mean'}
 
 
 @pytest.mark.parametrize('when, names', [
@@ -181,6 +183,19 @@ def test_before_the_model_exists():
       optimizer.swapping_saver()
     with pytest.raises(RuntimeError, match='Build the model first'):
       optimizer.get_init_op(0)
+
+
+@pytest.mark.parametrize('is_applied', [False, True])
+def test_a_saver_without_optimizer_state_is_told(caplog, is_applied):
+  with tf.Graph().as_default():
+    getter = Getter('')
+    with getter.scope():
+      w = tf1.get_variable('w', initializer=1.0)
+    optimizer = _optimizer(getter, rho=0.0)
+    if is_applied:
+      optimizer.minimize(w * w)
+    optimizer.swapping_saver()
+  assert ('no state of the optimizer' in caplog.text) == (not is_applied)
 
 
 def test_task_index_counts_the_chief():

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the comparison of a decorated model_fn with one device."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -126,3 +128,35 @@ def test_sparse_batches_are_fed_where_they_can_be():
             .5).minimize(loss, tf1.train.get_global_step()))
 
   one_device.assert_equals_one_device(model_fn, input_fn, modes=['train'])
+
+
+def _batches():
+  images = np.random.RandomState(0).randn(6, 4, 4, 1).astype(np.float32)
+  return tf1.data.Dataset.from_tensor_slices(images).batch(
+      2, drop_remainder=True).repeat()
+
+
+def _convolution(features, mode, before=contextlib.nullcontext):
+  kernel = tf1.get_variable(
+      'kernel', [2, 2, 1, 1], initializer=tf1.initializers.ones())
+  with before(features):
+    loss = tf.reduce_mean(tf.square(
+        tf.nn.conv2d(features, kernel, 1, 'VALID')))
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=tf1.train.GradientDescentOptimizer(
+          .1).minimize(loss, tf1.train.get_global_step()))
+
+
+def test_a_shape_that_waits_for_its_batch_draws_no_other_one():
+  """TensorFlow's optimizer lets the shapes of a convolution wait for it."""
+  one_device.assert_equals_one_device(
+      _convolution, _batches, ['/cpu:0', '/cpu:1'], modes=['train'])
+
+
+def test_an_op_that_waits_for_the_batch_draws_no_other_one():
+  def waiting(features, mode):
+    return _convolution(
+        features, mode, lambda batch: tf.control_dependencies([batch]))
+
+  one_device.assert_equals_one_device(
+      _convolution, _batches, decorator=lambda _: waiting, modes=['train'])

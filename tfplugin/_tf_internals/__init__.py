@@ -109,6 +109,7 @@ from tfplugin._tf_internals.rows.op_copies import is_part_of_branch
 from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
 from tfplugin._tf_internals.rows.op_copies import start_of_branch
 from tfplugin._tf_internals.rows.row_ops import aligns_rows
+from tfplugin._tf_internals.rows.row_ops import bounds_of_rows
 from tfplugin._tf_internals.rows.row_ops import gives_rows
 from tfplugin._tf_internals.rows.row_ops import has_moments
 from tfplugin._tf_internals.rows.row_ops import has_own_gradient

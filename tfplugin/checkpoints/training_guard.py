@@ -37,6 +37,7 @@ from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import lost_variables
 from tfplugin.checkpoints import refused_writes
 from tfplugin.events import event_log
+from tfplugin.ops import nonfinite
 
 tf1 = tf.compat.v1
 
@@ -274,13 +275,6 @@ def _flags(device: str, variables: Sequence[tf.Variable]) -> tf.Tensor:
   flags = []
   for variable in variables:
     with tf1.device(device), tf1.colocate_with(variable, ignore_existing=True):
-      flags.append(_is_finite(variable.read_value()))
+      flags.append(nonfinite.is_finite(variable.read_value()))
   with tf1.device(device):
     return tf.stack(flags)
-
-
-def _is_finite(value: tf.Tensor) -> tf.Tensor:
-  parts = ([tf.math.real(value), tf.math.imag(value)]
-           if value.dtype.is_complex else [value])
-  return tf.reduce_all([tf.reduce_all(tf.math.is_finite(part))
-                        for part in parts])

@@ -10,6 +10,7 @@ from typing import Optional
 import tensorflow as tf
 
 from tfplugin import types
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
@@ -123,6 +124,9 @@ def _gate_own_count(gate: staleness_gate.OneDecision,
   step = tf1.train.get_global_step()
   if step is None or gate.accepted_here is None:
     return  # The model's own DropStaleGradientOptimizer decides.
+  if gate.accepted_here.op not in graph_order.upstream(
+      graph_order.operations_of(tf.nest.flatten(spec.train_op))):
+    return  # Hooks run the optimizers. The train op counts, and draws no batch.
   staleness_gate.drop_writes_of_step(
       gate.accepted_here, step,
       list(interception.audit.unseen(spec.train_op, step)),

@@ -65,6 +65,18 @@ def at_least_one_row(
            tf.maximum(tf.cast(count, tf.int64), least) for count in rows])
 
 
+def entries_of_rows(part: tf.Tensor, axis: int, count: Rows) -> Any:
+  """Returns the number of entries of a part with `count` rows; None for all.
+
+  A part without rows has one that is left out. A row may have any number of
+  adjacent entries.
+  """
+  if isinstance(count, int):
+    return None if count else 0
+  size = tf.shape(part, out_type=tf.int64)[axis]
+  return size * tf.minimum(tf.cast(count, tf.int64), 1)
+
+
 def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:
   """Returns `rows[i] / sum{j} rows[j]`; the shares sum to 1.
 

@@ -38,6 +38,19 @@ def are_finite(values: Sequence[Value]) -> tf.Tensor:
     array([False,  True])
   """
   return tf.stack([
-      tf.reduce_all(tf.math.is_finite(
-          v.values if isinstance(v, tf.IndexedSlices) else v))
+      is_finite(v.values if isinstance(v, tf.IndexedSlices) else v)
       for v in values])
+
+
+def is_finite(value: tf.Tensor) -> tf.Tensor:
+  """Returns whether a tensor, maybe complex, has no NaN or infinity.
+
+  Example:
+    >>> bool(is_finite(tf.constant([1.0 + 2.0j])))
+    True
+  """
+  value = tf.convert_to_tensor(value)
+  if value.dtype.is_complex:
+    return tf.logical_and(is_finite(tf.math.real(value)),
+                          is_finite(tf.math.imag(value)))
+  return tf.reduce_all(tf.math.is_finite(value))

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from types import SimpleNamespace
 from typing import Callable
 from typing import Optional
 
@@ -13,10 +13,11 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import branching
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shards_here
 from tfplugin.ops import shard_reduction
+from tfplugin.optimizers import reduced_gradients
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
@@ -57,8 +58,9 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
   strategies with a copy of the variables per replica, and, without groups,
   strategies that share them. A wrapped optimizer that replaces
   `apply_gradients` altogether and assigns by itself is called once with the
-  reduced gradients. The TPU path has been checked as a graph; it was built, not
-  run.
+  reduced gradients. A wrapper of the program, such as LARS, gets the sums, in a
+  graph or a tf.function. The TPU path has been checked as a graph; it was
+  built, not run.
 
   Differences from tf.contrib:
     * Works off TPU, where `tf.compat.v1.tpu.CrossShardOptimizer` fails with
@@ -223,6 +225,44 @@ class _Application:
     return self._apply_gradients(
         grads_and_vars, self._global_step, self._name)
 
+  @property
+  def takes_sums(self) -> bool:
+    """Whether a wrapper of the program is given the sums, as on TPU."""
+    optimizer = self._optimizer
+    while optimizer is not None:
+      if _tf_internals.hands_on(optimizer) and not (
+          isinstance(optimizer, wrapper.OptimizerWrapper) or
+          _tf_internals.implements_updates(optimizer)):
+        return True
+      optimizer = _tf_internals.wrapped_optimizer(optimizer)
+    return False
+
+  def apply_sums(self, grads_and_vars: types.GradsAndVars,
+                 summing: Optional[contextlib.AbstractContextManager]):
+    """Applies the sums of the gradients over all replicas by the wrapper.
+
+    A strategy that knows sums, and does not sum them again outside of
+    `summing`, has that context. Other optimizers inside the wrapper are
+    intercepted.
+    """
+    if tf.executing_eagerly():
+      raise NotImplementedError(
+          '`CrossShardOptimizer` around a wrapper of the program must be '
+          'applied in a graph or a tf.function. Received: eager execution of '
+          f'{type(self._optimizer).__name__}. Decorate the step with '
+          '`tf.function`.')
+    sums = reduced_gradients.sums_of(
+        grads_and_vars,
+        contextlib.nullcontext() if summing is None else summing)
+    own = contextlib.nullcontext() if (
+        summing is not None and reduced_gradients.is_one_group()) else (
+            optimizer_interception.Interception(
+                reduced_gradients.PerCopy, reduced_gradients.PerCopy,
+                only=reduced_gradients.is_applied_per_copy).active())
+    with own:
+      return self._optimizer.apply_gradients(
+          sums, global_step=self._global_step, name=self._name)
+
   def apply_once(self, grads_and_vars: types.GradsAndVars):
     """Applies the sums of the gradients over all replicas."""
     if not _assigns_by_itself(self._optimizer):
@@ -245,20 +285,15 @@ class _Application:
 
     Raises NotImplementedError if the wrapped optimizer would sum them again.
     """
-    if isinstance(self._optimizer, wrapper.OptimizerWrapper):
-      apply = functools.partial(
-          self._optimizer.apply_gradients, skip_gradients_aggregation=True)
-    elif type(self._optimizer).apply_gradients is (
-        tf1.train.Optimizer.apply_gradients):
-      apply = functools.partial(apply_reduced_gradients, self._optimizer)
-    else:
+    if not reduced_gradients.is_applied_per_copy(self._optimizer):
       raise NotImplementedError(
           '`group_assignment` with several groups needs an optimizer that does '
           'not override `apply_gradients`. Received: '
           f'{type(self._optimizer).__name__}. Override `_apply_dense` and '
           '`_resource_apply_dense` instead, or use one group.')
     return functools.partial(
-        apply, global_step=self._global_step, name=self._name)
+        reduced_gradients.PerCopy(self._optimizer).apply_gradients,
+        global_step=self._global_step, name=self._name)
 
 
 def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
@@ -268,55 +303,3 @@ def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
   return (not isinstance(optimizer, wrapper.OptimizerWrapper) and
           kind.apply_gradients is not base.apply_gradients and
           not _tf_internals.implements_updates(optimizer))
-
-
-def apply_reduced_gradients(
-    optimizer: tf1.train.Optimizer,
-    grads_and_vars: types.GradsAndVars,
-    global_step: Optional[tf.Variable] = None,
-    name: Optional[str] = None,
-):
-  """Applies each replica's gradients to that replica's copy of the variables.
-
-  A v1 optimizer in a replica context always reduces its gradients. Here a
-  stand-in for the strategy reduces nothing, and keeps the rest of the
-  optimizer's work: slots, one update per copy of a variable, the global step.
-
-  Call it in a replica context, once per replica. If the replicas' gradients
-  differ, their copies will differ. `optimizer` is a v1 optimizer with
-  TensorFlow's own way to apply, not a wrapper.
-
-  Returns the op of `apply_gradients`. Raises ValueError if there is no
-  gradient, or if a variable has one copy for all replicas.
-  """
-  pairs = [(g, v) for g, v in grads_and_vars if g is not None]
-  if not pairs:
-    raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
-                     'provided for any variable. Received: '
-                     f'{list(grads_and_vars)!r}')
-
-  def apply_to_copies(strategy, pairs):
-    for _, variable in pairs:
-      _check_copies(strategy, variable)
-    extended = strategy.extended
-    reduced = SimpleNamespace(group=strategy.group, extended=SimpleNamespace(
-        batch_reduce_to=lambda reduce_op, pairs: [value for value, _ in pairs],
-        update=extended.update, update_non_slot=extended.update_non_slot,
-        non_slot_devices=extended.non_slot_devices))
-    return _tf_internals.distributed_apply(
-        optimizer, reduced, pairs, global_step, name)
-
-  return tf.distribute.get_replica_context().merge_call(
-      branching.labelled(
-          f'{optimizer.get_name()}.apply_gradients', apply_to_copies),
-      args=(pairs,))
-
-
-def _check_copies(strategy: tf.distribute.Strategy, variable) -> None:
-  """Raises ValueError if `variable` has one copy for all replicas."""
-  if len(strategy.experimental_local_results(variable)) == 1:
-    raise ValueError(
-        '`group_assignment` with several groups needs a copy of every variable '
-        f'per replica. Received: {variable.name}, which '
-        f'{type(strategy).__name__} keeps once for all replicas. Use '
-        '`tf.distribute.MirroredStrategy`, or one group.')

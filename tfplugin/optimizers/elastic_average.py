@@ -335,7 +335,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       # `getter.scope()` sees parts of variables before they are marked so.
       elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
-      var_list = elastic_pairs.all_variables(pairs, self._getter.state)
+      var_list = elastic_pairs.all_variables(
+          pairs, self._getter.state, self._is_applied)
     return tf1.train.Saver(elastic_pairs.swapped(pairs, var_list),
                            name=name, **saver_kwargs)
 

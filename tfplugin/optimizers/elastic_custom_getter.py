@@ -149,6 +149,13 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     return variable
 
   def _create_pair(self, next_creator: Callable, **kwargs: Any) -> tf.Variable:
+    value = kwargs.get('initial_value')
+    if kwargs.get('dtype') is None and callable(value):
+      with tf.init_scope(), placement.only_on(self.worker_device):
+        kwargs['initial_value'] = value = tf.convert_to_tensor(value())
+      if not value.dtype.is_floating:  # Shared, as every integer variable.
+        with placement.as_within(self._devices):
+          return next_creator(**kwargs)
     with placement.only_on(self.worker_device):
       local = next_creator(**elastic_variables.copy_arguments(kwargs))
     with tf1.name_scope(None), placement.as_within(self._devices):

@@ -42,12 +42,15 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
                       skip_gradients_aggregation=False):
     """See base class."""
     if self._is_looking:
-      self._is_looking = False
-      with self._scope.local_state():
-        return self._exchange.finite.apply(
-            self, grads_and_vars, global_step, name,
-            self._exchange.steps_before,
-            skip_gradients_aggregation=skip_gradients_aggregation)
+      self._is_looking = False  # In the branch that applies.
+      try:
+        with self._scope.local_state():
+          return self._exchange.finite.apply(
+              self, grads_and_vars, global_step, name,
+              self._exchange.steps_before,
+              skip_gradients_aggregation=skip_gradients_aggregation)
+      finally:
+        self._is_looking = True
     grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
                       for gradient, variable in grads_and_vars]
     self._exchange.add(*self._scope.pairs_of(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -37,9 +38,12 @@ Numbers = dict[str, np.ndarray]
 
 
 class _Model(NamedTuple):
-  """The batch of a graph, its numbers by their names, and its train op."""
+  """A graph: its batch, numbers by their names, and train op.
 
-  inputs: list[tf.Tensor]
+  `inputs` are the tensors of a batch, and their placeholders in the model.
+  """
+
+  inputs: list[tuple[tf.Tensor, tf.Tensor]]
   fetches: dict[str, Any]
   updates: list[Any]
 
@@ -164,7 +168,9 @@ def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
             first = _values(session)
           for step in range(steps):
             # In the run of an update a loss may be read before it or after.
-            batch = dict(zip(model.inputs, session.run(model.inputs)))
+            drawn = session.run([tensor for tensor, _ in model.inputs])
+            batch = {placeholder: value for (_, placeholder), value in zip(
+                model.inputs, drawn)}
             before = _values(session, tf1.local_variables()) if (
                 model.updates) else {}
             for name, value in session.run(model.fetches, batch).items():
@@ -185,7 +191,10 @@ def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
   with tf.Graph().as_default():
     tf1.set_random_seed(_SEED)
     tf1.train.get_or_create_global_step()
-    features, labels = _inputs(input_fn())
+    inputs = []
+    features, labels = tf.nest.map_structure(
+        functools.partial(_placeholder, inputs), _inputs(input_fn()),
+        expand_composites=True)
     arguments = {'features': features, 'labels': labels, 'mode': mode,
                  'params': params, 'config': None}
     wanted = inspect.signature(model_fn).parameters
@@ -195,10 +204,6 @@ def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
                          if key in wanted})
     hooks = [*spec.training_hooks, *spec.training_chief_hooks,
              *spec.evaluation_hooks, *spec.prediction_hooks]
-    inputs = [tensor for tensor in tf.nest.flatten(
-        (features, labels), expand_composites=True)
-              if tf.is_tensor(tensor) and tensor.dtype not in _NOT_FED and
-              tensor.graph.is_feedable(tensor)]
     updates = [spec.train_op] if mode == tf.estimator.ModeKeys.TRAIN else []
     yield (_Model(inputs, _fetches(spec, gradients), updates),
            lambda: _session(hooks, spec.scaffold))
@@ -222,6 +227,20 @@ def _inputs(data: Any) -> tuple[Any, Any]:
   return data if isinstance(data, tuple) and len(data) == 2 else (data, None)
 
 
+def _placeholder(inputs: list[tuple[tf.Tensor, tf.Tensor]], leaf: Any) -> Any:
+  """Returns a placeholder for a tensor that a session can pass on.
+
+  Adds both to `inputs`. A feed of the iterator's own tensor would leave the ops
+  that wait for the iterator, and each run would draw another batch.
+  TensorFlow's graph optimizer adds such ops.
+  """
+  if not (tf.is_tensor(leaf) and leaf.dtype not in _NOT_FED and
+          tf.get_static_value(leaf) is None):
+    return leaf
+  inputs.append((leaf, tf1.placeholder(leaf.dtype, leaf.shape)))
+  return inputs[-1][1]
+
+
 def _noting(gradients: dict[str, tf.Tensor]) -> Callable:
   """Returns a stand-in for `apply_gradients` that records the gradients."""
   def note(apply_gradients, unused_optimizer, grads_and_vars, *args, **kwargs):
@@ -230,9 +249,10 @@ def _noting(gradients: dict[str, tf.Tensor]) -> Callable:
     if not graph.building_function and not getattr(
         tf.distribute.get_replica_context(), 'tower', 0):
       for gradient, variable in pairs:
-        if gradient is not None:
-          gradients.setdefault(f'{_GRADIENT}{variable.op.name}',
-                               tf.convert_to_tensor(gradient))
+        tensor = None if gradient is None else tf.convert_to_tensor(gradient)
+        # A session cannot return a tensor of a branch.
+        if tensor is not None and graph.is_fetchable(tensor):
+          gradients.setdefault(f'{_GRADIENT}{variable.op.name}', tensor)
     return apply_gradients(pairs, *args, **kwargs)
   return note
 

@@ -107,3 +107,16 @@ def test_kinds_of_ops():
     assert row_ops.reads_only(v.read_value().op.inputs[0].op)
     assert row_ops.aligns_rows(tf.add(x, x).op)
     assert not row_ops.aligns_rows(tf.matmul(x, x, transpose_b=True).op)
+
+
+@pytest.mark.parametrize('cut, axis, bounds', (
+    (lambda x: x[:2], 0, [(2, 0)]), (lambda x: x[-2:], 0, [(1, 0)]),
+    (lambda x: x[1:2], 0, [(1, 0), (2, 0)]), (lambda x: x[:, 1:2], 0, []),
+    (lambda x: x[:, 1:], 1, [(1, 1)]), (lambda x: x[..., :2], 0, []),
+    (lambda x: x[..., :2], 1, [(2, 1)]), (lambda x: x[:2], 1, []),
+    (lambda x: x[None, :, :2], 1, [(2, 2)]), (lambda x: x[None, :2], 1, []),
+    (tf.exp, 0, [])))
+def test_the_bounds_that_a_slice_gives_for_the_rows(cut, axis, bounds):
+  with tf.Graph().as_default():
+    op = cut(tf1.placeholder(tf.float32, _X)).op
+    assert row_ops.bounds_of_rows(op, _place([7, 7], axis)) == bounds

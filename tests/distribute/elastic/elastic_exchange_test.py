@@ -9,6 +9,7 @@ import math
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
 from tests.optimizers import elastic_graphs
 from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_average_strategy
@@ -91,3 +92,32 @@ def test_a_step_without_gradients_communicates(behavior):
       session.run(tf1.local_variables_initializer())
       session.run(strategy.experimental_local_results(spec.train_op))
       assert session.run(w) == 1.0  # A quarter of 4.
+
+
+@pytest.mark.parametrize('form', ['decorator', 'strategy'])
+def test_a_train_op_exchanges_if_hooks_apply_in_a_branch(behavior, form):
+  """As with tensorflow_gan, whose train op only counts."""
+  settings = {'communication_period': 1, 'moving_rate': 0.25}
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    w = tf1.get_variable('w', initializer=1.0)
+    tf1.add_to_collection('updates', tf.group(tf.cond(
+        tf.math.is_finite(w.value()), lambda: tf.group(
+            elastic_graphs.sgd(0.5).apply_gradients([(tf.constant(1.0), w)])),
+        tf.no_op)))
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=w + 0.0, train_op=tf.group(
+            tf1.train.get_global_step().assign_add(1)))
+
+  worker = strategy_worker.StrategyWorker(*(
+      (elastic_average_strategy.ElasticAverageStrategy(**settings), model_fn)
+      if form == 'strategy' else (
+          tf.distribute.get_strategy(),
+          estimator.elastic_average(model_fn, **settings))))
+  worker.session.run(worker.graph.get_collection('updates'))
+  assert worker.center('w') == 1.0
+  worker.step()
+  # The copy 1 -> .5, and a quarter of -.5.
+  assert worker.center('w') == 0.875
+  assert worker.value('global_step') == 1

@@ -221,3 +221,36 @@ def _build(model_fn):
 def _told(caplog):
   return [r.getMessage() for r in caplog.records
           if 'changes its own gradients' in r.getMessage()]
+
+
+@pytest.mark.parametrize('factor', (1.0, 0.5))
+def test_sums_by_hand_that_a_branch_applies_are_summed_once(behavior, factor):
+  """In control flow v2 the branch has placeholders for the sums."""
+  def make_train_op(weight, x):
+    gradient, = tf.gradients(weight * x, [weight])
+    total = shards_here.cross_replica_sum(gradient)
+    sgd = tf1.train.GradientDescentOptimizer(1.0)
+    return tf.cond(tf.math.is_finite(total), lambda: tf.group(
+        sgd.apply_gradients([(total * factor, weight)])), tf.no_op)
+
+  weights = four_shards.train(
+      CrossShardStrategy(four_shards.CPUS), make_train_op)
+  np.testing.assert_array_equal(weights, [100 - 15 * factor] * 4)
+
+
+@pytest.mark.parametrize('form', ('cross_shard', 'ShardedTPUEstimator'))
+def test_shards_apply_sums_by_hand_in_a_branch_as_one_device(behavior, form):
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('w', initializer=[[1.0], [2.0]], use_resource=True)
+    loss = tf.reduce_mean(tf.square(features @ w - labels))
+    plain = tf1.train.GradientDescentOptimizer(0.5)
+    (gradient, _), = cross_shard.CrossShardOptimizer(
+        plain).compute_gradients(loss, [w])
+    total = shards_here.cross_replica_sum(gradient)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.cond(
+        tf.reduce_all(tf.math.is_finite(total)), lambda: tf.group(
+            plain.apply_gradients([(tf.clip_by_norm(total, 1.0), w)],
+                                  tf1.train.get_global_step())), tf.no_op))
+
+  one_device.assert_equals_one_device(
+      model_fn, _input_fn, decorator=FORMS[form], modes=['train'])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin import estimator
 
@@ -91,3 +92,37 @@ def test_a_write_in_a_branch_is_told(behavior, caplog):
       _program(_in_branch), staleness=2, on_nonfinite='drop')
   assert _train(model_fn, [GOOD, BAD])['global_step'] == 2
   assert 'from writing `global_step:0` in a dropped step' in caplog.text
+
+
+@pytest.mark.parametrize('form', ['decorator', 'strategy'])
+def test_a_count_that_runs_without_the_optimizers_draws_no_batch(
+    behavior, form):
+  """As of tensorflow_gan, whose hooks run the train ops of both players."""
+  drawn = []
+
+  def draw():
+    drawn.append(1)
+    return np.float32(1.0)
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    x = tf1.py_func(draw, [], tf.float32)
+    x.set_shape([])
+    tf1.add_to_collection('updates', tf.group(*[
+        tf1.train.GradientDescentOptimizer(0.25).minimize(
+            x * tf1.get_variable(name, initializer=1.0)) for name in 'vw']))
+    return tf.estimator.EstimatorSpec(
+        mode, loss=x, train_op=tf1.train.get_global_step().assign_add(1).op)
+
+  worker = strategy_worker.StrategyWorker(*(
+      (distribute.DropStaleGradientStrategy(staleness=0), model_fn)
+      if form == 'strategy' else
+      (tf.distribute.get_strategy(), estimator.drop_stale_gradients(
+          model_fn, staleness=0))))
+  drawn.clear()
+  worker.session.run(worker.graph.get_collection('updates'))
+  assert len(drawn) == 1
+  worker.session.run(worker.spec.train_op)
+  assert len(drawn) == 1
+  assert [worker.value(name) for name in ('v', 'w', 'global_step')] == [
+      0.75, 0.75, 1]

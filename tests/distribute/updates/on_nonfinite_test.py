@@ -77,16 +77,15 @@ def _drop_stale(form, policy):
       staleness=3, on_nonfinite=policy)
 
 
-def _elastic(form, policy, breaks_copy=False):
+def _elastic(form, policy, make=_model_fn):
   """With one copy, period 1 and rate 1/4; the arguments of `_train`."""
   settings = {'communication_period': 1, 'moving_rate': 0.25, 'rho': 0.0,
               'on_nonfinite': policy}
   if form == 'decorator':
     return decorators.elastic_average(
-        _model_fn(breaks_copy=breaks_copy), **settings), None
+        make(), **settings), None
   if form == 'strategy':
-    return _model_fn(breaks_copy=breaks_copy), (
-        distribute.ElasticAverageStrategy(**settings))
+    return make(), distribute.ElasticAverageStrategy(**settings)
 
   def model_fn(features, labels, mode):
     getter = tfplugin.ElasticAverageCustomGetter('')
@@ -98,7 +97,7 @@ def _elastic(form, policy, breaks_copy=False):
       return made[0]
 
     with getter.scope():
-      spec = _model_fn(wrap)(features, labels, mode)
+      spec = make(wrap)(features, labels, mode)
     return spec._replace(
         training_hooks=[made[0].make_session_run_hook(True, 0)],
         scaffold=tf1.train.Scaffold(saver=made[0].swapping_saver()))
@@ -184,7 +183,37 @@ def test_elastic_applies_by_default(tmp_path, form):
 @pytest.mark.parametrize('form', ['decorator', 'strategy'])
 def test_a_copy_that_is_not_finite_does_not_reach_the_centre(
     behavior, tmp_path, form):
-  model_fn, strategy = _elastic(form, 'drop', breaks_copy=True)
+  model_fn, strategy = _elastic(
+      form, 'drop', lambda: _model_fn(breaks_copy=True))
   center, step, counts = _train(model_fn, tmp_path, strategy)
   assert (center, step) == (3.0, 0)
   assert counts['num_nonfinite'] >= 2  # Exchanges; and a gradient.
+
+
+def _applied_twice(wrap=lambda optimizer: optimizer):
+  """One optimizer for two players, as in some GANs."""
+  def model_fn(features, labels, mode):
+    del labels
+    weight, other = (tf1.get_variable(name, initializer=3.0)
+                     for name in ('weight', 'other'))
+    optimizer = wrap(tf1.train.GradientDescentOptimizer(RATE))
+    finite = tf.where(tf.math.is_nan(features), 1.0, tf.minimum(features, 1.0))
+    first = optimizer.apply_gradients(
+        [(finite, other)], tf1.train.get_global_step())
+    with tf.control_dependencies([first]):
+      train_op = optimizer.apply_gradients([(features, weight)])
+    return tf.estimator.EstimatorSpec(
+        mode, loss=features * 0.0, train_op=train_op)
+
+  return model_fn
+
+
+@pytest.mark.parametrize('form, center', [
+    # The copy and the centre: 2.625, 2.875; then the copy stays, or both move
+    # with `other`: 2.6875, 2.8125; then a quarter of 2.875 - 1.625 or of
+    # 2.8125 - 1.6875.
+    ('optimizer', 2.5625), ('decorator', 2.53125), ('strategy', 2.53125)])
+def test_elastic_checks_each_call_of_an_optimizer(
+    behavior, tmp_path, form, center):
+  model_fn, strategy = _elastic(form, 'drop', _applied_twice)
+  assert _train(model_fn, tmp_path, strategy)[:2] == (center, 3)

@@ -207,6 +207,33 @@ def has_own_gradient(op: tf.Operation) -> bool:
   return bool(name)
 
 
+def bounds_of_rows(op: tf.Operation, rows: Optional[Rows],
+                   ) -> list[tuple[int, int]]:
+  """Returns the bounds that a `StridedSlice` gives for the rows of its input.
+
+  Each is the index of an input of `op` and the index of an element of it. Other
+  ops, and a slice that keeps all rows, have none.
+  """
+  if op.type != 'StridedSlice':
+    return []
+  begin_mask, end_mask, ellipsis_mask, new_axis_mask = (
+      op.get_attr(f'{name}_mask')
+      for name in ('begin', 'end', 'ellipsis', 'new_axis'))
+  axis, count = 0, tf.compat.dimension_value(op.inputs[1].shape[0])
+  for i in range(count):
+    if ellipsis_mask >> i & 1:
+      # It stands for all dimensions that the later elements leave.
+      axis = rows.rank - sum(
+          not new_axis_mask >> later & 1 for later in range(i + 1, count))
+    elif not new_axis_mask >> i & 1:
+      if axis == rows.axis:
+        return [(index, i)
+                for index, mask in ((1, begin_mask), (2, end_mask))
+                if not mask >> i & 1]
+      axis += 1
+  return []
+
+
 def _is_along(op: tf.Operation, rows: Rows) -> bool:
   """Returns whether `op` may mix along the dimension of the rows."""
   axes = tf.get_static_value(op.inputs[1])

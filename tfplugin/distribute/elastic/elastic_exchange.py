@@ -189,8 +189,9 @@ class Exchange:
 
   def _marked(self, gradient, pair, marks):
     """Returns `gradient` after `marks`; notes the rows that it touches."""
-    if not (self._settings.sparse_exchange and
-            isinstance(gradient, tf.IndexedSlices)):
+    is_sparse = isinstance(gradient, tf.IndexedSlices)
+    pair.is_dense = pair.is_dense or not is_sparse
+    if not (self._settings.sparse_exchange and is_sparse):
       return after(gradient, marks) if marks else gradient
     if pair.touched is None:
       pair.touched = worker_variables.create(
@@ -240,10 +241,13 @@ class Exchange:
     # A program may advance the counter itself; it then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
                 if not graph_order.updates(ends, step)]
+    # Hooks may run the optimizers, in runs of their own.
+    is_certain = self._is_certain or not self.has_gradients or bool(
+        ends) and not graph_order.updates(ends, self.local_step)
     with tf1.control_dependencies(train_ops):
       # Whether a branch has applied gradients, if only branches apply them.
-      is_counted = self._is_certain or not self.has_gradients or (
-          tf.greater(self.local_step.read_value(), self.steps_before))
+      is_counted = is_certain or tf.greater(
+          self.local_step.read_value(), self.steps_before)
       moved = self._exchange_if_due(self._pairs.values(), counters, is_counted)
     self.finite.summarize('elastic_average/nonfinite')
     with tf1.control_dependencies([moved]):

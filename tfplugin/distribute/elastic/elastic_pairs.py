@@ -41,6 +41,8 @@ class Pair:
       penalty; None without a penalty.
     touched: For each row, whether a gradient has touched it since the last
       exchange, which moves only such rows; None: it moves all rows.
+    is_dense: Whether an optimizer gets a dense gradient, beside sparse ones
+      perhaps; an exchange then moves all rows.
     feedback: The part of past differences that rounding has kept from the
       centre; None with a type that needs none.
     initializer: The initializer of a copy that does not start from the centre,
@@ -54,6 +56,7 @@ class Pair:
   trainable: bool
   local_center: Optional[tf.Variable] = None
   touched: Optional[tf.Variable] = None
+  is_dense: bool = False
   feedback: Optional[tf.Variable] = None
   initializer: Optional[tf.Operation] = None
   is_snapshot: bool = False
@@ -130,8 +133,17 @@ VarList = Union[Iterable, Mapping, None]
 
 
 def all_variables(pairs: Sequence[Pair],
-                  optimizer_state: Iterable[tf.Variable]) -> list:
-  """Returns the variables that a Saver would hold without elastic averaging."""
+                  optimizer_state: Iterable[tf.Variable],
+                  is_applied: bool = True) -> list:
+  """Returns the variables that a Saver would hold without elastic averaging.
+
+  Warns if no optimizer `is_applied` yet, and has no state to save.
+  """
+  if not is_applied:
+    tf1.logging.warning(
+        'The Saver of `swapping_saver()` has no state of the optimizer, which '
+        'is not applied yet. A training that continues from its checkpoints '
+        'would start without momentum. Call it after `minimize`.')
   averaged = [pair.local for pair in pairs]
   centers = {pair.center.ref() for pair in pairs}
   found = {variable.ref(): variable for variable in (

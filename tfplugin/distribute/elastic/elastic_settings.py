@@ -99,8 +99,8 @@ class ElasticOptions:
       rows that this worker's gradients touched since its last exchange. A row
       that a worker does not touch keeps its value on that worker, also while
       the centre moves, and catches up once touched. Rows that an optimizer
-      moves without a gradient, as Adam does, count as not touched. It needs
-      rho=0.0.
+      moves without a gradient, as Adam does, count as not touched. A variable
+      that also gets a dense gradient exchanges all rows. It needs rho=0.0.
     on_nonfinite: The policy for gradients and exchanged differences with a NaN
       or an infinity. `'apply'` uses them. `'drop'` changes neither copies nor
       centre, and the step does not count: it advances only the local

@@ -236,7 +236,7 @@ def _joined(parts: Sequence[tf.Tensor], like: tf.Variable) -> tf.Tensor:
 
 def _touched_rows(pair: elastic_pairs.Pair) -> Optional[tf.Tensor]:
   """Returns the ids of the rows to exchange; None: the whole variable."""
-  if pair.touched is None:
+  if pair.touched is None or pair.is_dense:
     return None
   with placement.only_on(pair.touched.device):
     return tf.reshape(tf.where(pair.touched.read_value()), [-1])

@@ -94,10 +94,10 @@ class Shards:
             groups: groups_lib.GroupAssignment):
     """Applies the sums of the gradients over this shard's group.
 
-    `call` is an optimizer's call with three methods. `apply` applies the
-    gradients unchanged, and `apply_once` sums them over all replicas.
-    `per_copy` returns a function for gradients that are sums already, each
-    replica's for its own copy of the variables.
+    `call` is an optimizer's call. Its `apply` applies the gradients unchanged,
+    and `apply_once` sums them over all replicas, as `apply_sums` does if it
+    `takes_sums`. `per_copy` returns a function for gradients that are sums
+    already, each replica's for its own copy of the variables.
     """
     return call.apply(self.sums(grads_and_vars, groups))
 
@@ -160,8 +160,11 @@ class Replicas(Shards):
     if groups_lib.group_size(groups, self.size) < self.size:
       apply = call.per_copy()  # May refuse, before anything is summed.
       return apply(self.sums(grads_and_vars, groups))
-    extended = tf.distribute.get_strategy().extended
-    with getattr(extended, 'summing_totals', contextlib.nullcontext()):
+    summing = getattr(
+        tf.distribute.get_strategy().extended, 'summing_totals', None)
+    if call.takes_sums:
+      return call.apply_sums(grads_and_vars, summing)
+    with contextlib.nullcontext() if summing is None else summing:
       return call.apply_once(grads_and_vars)
 
   def _sum(self, x, groups):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Optional
 
 import tensorflow as tf
@@ -13,6 +14,7 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import conditional_update
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
@@ -115,7 +117,8 @@ class _Gates:
 
   `by_replica` has one gate for all optimizers of a replica. An optimizer is
   applied behind a gate inside `passing`. `counters` is None before the
-  first update.
+  first update. `own_counts` has, for each count by the model itself, the
+  op with its condition, the decision, and True, which waits as the count does.
   """
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
@@ -124,18 +127,40 @@ class _Gates:
       default_factory=context_value.Inside)
   counts_nonfinite: bool = False
   counters: Optional[_Counters] = None
+  own_counts: list[tuple[tf.Operation, tf.Tensor, tf.Tensor]] = (
+      dataclasses.field(default_factory=list))
 
   def count(self) -> None:
     """Makes the counters of the graph."""
     self.counters = self.counters or _Counters(
         'stale_gradients', counts_nonfinite=self.counts_nonfinite)
 
-  def accepted(self) -> Optional[tf.Tensor]:
-    """Returns the replicas' decision in the current graph, None before it."""
+  def accepted_of_count(self) -> Optional[tf.Tensor]:
+    """Returns the replicas' decision for a count by the model itself.
+
+    None before the decision.
+    """
     decisions = [gate.accepted_here for gate in self.by_replica.values()]
     if not decisions or any(decision is None for decision in decisions):
       return None
-    return tf.reduce_all(tf.stack(decisions))
+    always, accepted = tf.constant(True), tf.reduce_all(tf.stack(decisions))
+    result = tf.identity(accepted)
+    if branching.here() == (accepted.graph, None) and (
+        not accepted.graph.building_function):
+      self.own_counts.append((result.op, accepted, always))
+    return result
+
+  def free_own_counts(self, train_ops: Sequence) -> None:
+    """Makes these counts unconditional if `train_ops` apply no optimizer.
+
+    Then hooks run the optimizers. A run that only counts draws no batch.
+    """
+    for op, _, always in self.own_counts:
+      _tf_internals.redirect_input(op, 0, always)
+    run = graph_order.upstream(graph_order.operations_of(train_ops))
+    if any(gate.accepted_here.op in run for gate in self.by_replica.values()):
+      for op, accepted, _ in self.own_counts:
+        _tf_internals.redirect_input(op, 0, accepted)
 
 
 class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
@@ -185,7 +210,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
       return update(var, fn, args, kwargs, group)
     # The model itself advances the step.
     with self._on_worker():
-      accepted = gates.accepted()
+      accepted = gates.accepted_of_count()
     if accepted is None:
       return update(var, fn, args, kwargs, group)
     result = _tf_internals.read_after(variable, _update_if(
@@ -201,7 +226,11 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
         result, tf1.trainable_variables(), staleness_gate.AUDITED)
 
   def _finish_step(self, spec):
-    counters = self._gates().counters
+    gates, counters = self._gates(), self._gates().counters
+    if gates.own_counts:
+      gates.free_own_counts([
+          part for leaf in tf.nest.flatten(spec.train_op)
+          for part in self._local_results(leaf)])
     if counters is not None:
       with self._on_worker():
         counters.summarize('stale_gradients/dropped_fraction',

@@ -268,7 +268,8 @@ class RowAnalysis:
            for i, (t, mode) in enumerate(zip(inputs, modes))
            if mode == SLICE or t.ref() in self.rows}
     if None in outputs or not own or not _tf_internals.keeps_rows_apart(
-        op, own, outputs):
+        op, own, outputs) or not self._is_static and (
+            self._smaller.cuts_rows(op, inputs, own)):
       return False
     if any(mode == SLICE and self.may_be_rows(t) for t, mode in zip(
         inputs, modes)) and not (

@@ -8,6 +8,7 @@ It has a model for a whole batch, and for a part of it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -93,8 +94,9 @@ class ScratchGraph:
       return None
     with self._graph.as_default(), tf.control_dependencies(None):
       flat = tf.reshape(tf.cast(sizes, tf.int64) + _OFFSET, [-1])
-      found = [tf.fill(flat[i:i + 1], 0).shape[0] for i in range(count)]
-    return None if None in found else found
+      found = [tf.compat.dimension_value(tf.fill(flat[i:i + 1], 0).shape[0])
+               for i in range(count)]
+    return None if None in found else [size - _OFFSET for size in found]
 
   def copy(self, op: tf.Operation, inputs) -> Optional[tf.Operation]:
     """Returns `op` with other inputs; None if they do not fit."""
@@ -185,6 +187,20 @@ class SmallerBatch:
             self._scratch.values(own) != self._scratch.values(self.of(t))
             for own, t in zip(whole.inputs, inputs))
 
+  def cuts_rows(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
+                rows: Mapping[int, _tf_internals.Rows]) -> bool:
+    """Returns whether `op` cuts the rows of a batch that is larger than both.
+
+    A bound of a slice that is the same in both sizes is not a size of the
+    batch. `rows` are the places of rows in `inputs`.
+    """
+    for index, i in _tf_internals.bounds_of_rows(op, rows.get(0)):
+      values = [self._scratch.values(t) for t in (
+          self._whole_of(inputs[index]), self.of(inputs[index]))]
+      if None in values or values[0][i] == values[1][i] != 0:
+        return True
+    return False
+
 
 def part_rows(num_rows: int) -> int:
   """Returns the number of rows of a part: never that of the whole batch."""
@@ -195,6 +211,12 @@ def behind_rows(sizes: Sequence[Optional[int]]) -> list[int]:
   """Returns the sizes of a tensor behind its rows, each one known."""
   return [_UNKNOWN[i % len(_UNKNOWN)] if size is None else size
           for i, size in enumerate(sizes[1:])]
+
+
+def has_unknown_sizes(leaves: Sequence[Any]) -> bool:
+  """Returns whether a tensor of a batch has an unknown size behind its rows."""
+  return any(leaf.shape.rank is not None and None in leaf.shape.as_list()[1:]
+             for leaf in leaves)
 
 
 def rows_between(whole: Any, part: Any, num_rows: int,

@@ -29,6 +29,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.towers import row_analysis
+from tfplugin.distribute.towers import scratch_graph
 from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
@@ -68,10 +69,12 @@ class SplitGraph:
     self._outer_devices = _tf_internals.device_functions()
     self._analysis = row_analysis.RowAnalysis(
         dense, num_rows, moments is not None, composites)
+    self._has_unknown_sizes = scratch_graph.has_unknown_sizes(
+        [*dense, *composites])
     self._leaves = {leaf.ref() for leaf in dense}
     self._parts, self._wholes, self._slices, self._copies = {}, {}, {}, {}
     self._given = dict(zip((leaf.ref() for leaf in dense), parts))
-    self._order, self._ours, self._depth = {}, set(), 0
+    self._factors, self._order, self._ours, self._depth = {}, {}, set(), 0
     self._seen = len(self._graph.get_operations())
     self._prefixes = None
 
@@ -123,7 +126,9 @@ class SplitGraph:
     """Returns the rows of all towers, without the row of an empty tower."""
     before = [slice(None)] * rows.axis
     return tf.concat([
-        part if held is count else part[(*before, slice(count * rows.factor))]
+        part if held is count else
+        part[(*before, slice(batch_parts.entries_of_rows(
+            part, rows.axis, count)))]
         for part, held, count in zip(parts, self._held, self._rows)], rows.axis)
 
   def gradients(self, helper: Callable, arguments: dict[str, Any]) -> list:
@@ -275,14 +280,25 @@ class SplitGraph:
     """Returns the rows of a tower, a slice of the first dimension."""
     key = tensor.ref(), tower
     if key not in self._slices:
-      factor = self._analysis.factor(tensor)
       with self._building('rows'):
+        factor = self._factor(tensor)
         begin, size = (value[tower] * factor
                        for value in (self._begins, self._held))
         if self._analysis.may_be_rows(tensor):
           begin, size = self._if_rows(tensor, begin, size)
         self._slices[key] = tensor[begin:begin + size]
     return self._slices[key]
+
+  def _factor(self, tensor: tf.Tensor) -> Any:
+    """Returns the number of entries of a row in the first dimension."""
+    if not self._has_unknown_sizes or tensor.shape.rank and (
+        tf.compat.dimension_value(tensor.shape[0])):
+      return self._analysis.factor(tensor)
+    if tensor.ref() not in self._factors:
+      total = tf.add_n([tf.cast(rows, tf.int64) for rows in self._rows])
+      self._factors[tensor.ref()] = tf.shape(
+          tensor, out_type=tf.int64)[0] // tf.maximum(total, 1)
+    return self._factors[tensor.ref()]
 
   def _filled(self, batch: tf.Tensor, part: tf.Tensor,
               tower: int) -> tf.Tensor:

@@ -70,17 +70,18 @@ def _by_optimizer(use_resource=None, **settings):
 
 
 @contextlib.contextmanager
-def _by_decorator(**settings):
+def _by_decorator(losses=(_loss,), **settings):
 
   @estimator.elastic_average(**{
       **_SETTINGS, 'sparse_exchange': True, **settings})
   def model_fn(features, labels, mode):
     del labels
     table = tf1.get_variable('table', initializer=_START)
-    loss = _loss(table, features)
+    losses_here = [loss(table, features) for loss in losses]
     return tf.estimator.EstimatorSpec(
-        mode, loss=loss, train_op=elastic_graphs.sgd(0.1).minimize(
-            loss, tf1.train.get_global_step()))
+        mode, loss=losses_here[0], train_op=tf.group(*[
+            elastic_graphs.sgd(0.1).minimize(
+                loss, tf1.train.get_global_step()) for loss in losses_here]))
 
   with tf.Graph().as_default():
     tf1.train.create_global_step()
@@ -122,6 +123,37 @@ def test_a_row_moves_when_it_was_touched(behavior, form):
         worker.copy()[:, 0], [(.7 + 7) / 2, 2.9, .95], rtol=1e-3)
     np.testing.assert_allclose(
         worker.center()[:, 0], [(.7 + 7) / 2, 2.9, .95], rtol=1e-3)
+
+
+def _dense_loss(table, ids):
+  """Its gradient is 1 in each row."""
+  del ids
+  return tf.reduce_sum(table)
+
+
+@pytest.mark.parametrize('losses', [(_loss, _dense_loss), (_dense_loss, _loss)])
+def test_all_rows_move_if_one_of_two_gradients_is_dense(behavior, losses):
+  with _by_decorator(losses) as worker:
+    worker.step([0])
+    # Row 0: 1 -> .8 -> .6, and others 1 -> .9 -> .8; half of the way back.
+    for values in (worker.center(), worker.copy()):
+      np.testing.assert_allclose(values[:, 0], [.8, .9, .9], rtol=1e-6)
+
+
+def test_all_rows_move_if_another_optimizers_gradient_is_dense(behavior):
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    table = elastic_graphs.variable(getter, value=_START)
+    optimizer = elastic_graphs.make_optimizer(
+        getter, elastic_graphs.sgd(0.1), sparse_exchange=True, moving_rate=0.5)
+    train_ops = [optimizer.minimize(loss(table, [0]))
+                 for loss in (_loss, _dense_loss)]
+    with elastic_graphs.session(optimizer) as session:
+      # 1 -> .9, half of the way back; then each row moves by .1 and half.
+      for train_op, expected in zip(train_ops, ([.95, 1, 1], [.9, .95, .95])):
+        session.run(train_op)
+        np.testing.assert_allclose(session.run(
+            elastic_graphs.center(getter, table))[:, 0], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize('rho', [0.1, None])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Optional
 
 import tensorflow as tf
@@ -151,7 +152,7 @@ class NotedGradients:
         return True
       if op not in visited and op not in self._without:
         visited.add(op)
-        pending.extend(tensor.op for tensor in op.inputs)
+        pending.extend(tensor.op for tensor in _inputs_of(op))
     self._without |= visited
     return False
 
@@ -163,7 +164,7 @@ class NotedGradients:
     """
     pending, seen = [_values(value)], set()
     while pending:
-      tensor = pending.pop()
+      tensor = _outside(pending.pop())
       if tensor.ref() in seen or not self._is_of_one_shard(tensor) or (
           tensor.op in self._noted):
         continue
@@ -188,7 +189,7 @@ class NotedGradients:
       if last.op in self._noted:
         return True
       seen.add(last.ref())
-      pending += last.op.inputs
+      pending += _inputs_of(last.op)
     return False
 
   def are_in_total(self, value) -> bool:
@@ -204,8 +205,22 @@ class NotedGradients:
       elif tensor.op in self._noted:
         return False
       else:
-        pending += tensor.op.inputs
+        pending += _inputs_of(tensor.op)
     return found
+
+
+def _inputs_of(op: tf.Operation) -> Sequence[tf.Tensor]:
+  """Returns the inputs of `op`, or the tensor that it has captured."""
+  if op.inputs or not op.outputs:
+    return op.inputs
+  outside = _outside(op.outputs[0])
+  return [] if outside is op.outputs[0] else [outside]
+
+
+def _outside(tensor: tf.Tensor) -> tf.Tensor:
+  """Returns the tensor that a branch of control flow v2 has captured."""
+  outside = _tf_internals.outside_of_functions(tensor)
+  return outside if tf.is_symbolic_tensor(outside) else tensor
 
 
 def _values(gradient) -> tf.Tensor:
