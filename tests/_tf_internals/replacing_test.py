@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 
 import pytest
@@ -48,3 +49,18 @@ def test_nothing_is_left_of_a_replacement_that_fails():
       derived, static=lambda old: lambda: 0, inherited=lambda old: 1 / 0):
     pass
   assert not vars(derived)
+
+
+def test_a_function_stays_replaced_and_is_so_once():
+  module = types.SimpleNamespace(one=lambda: 1)
+
+  def adding(number):
+    return lambda old: functools.wraps(old)(lambda: old() + number)
+
+  for _ in range(2):
+    replacing.stay_replaced(module, one=adding(10))
+  assert module.one() == 11
+  with replacing.replaced(module, one=adding(100)):
+    replacing.stay_replaced(module, one=adding(10))
+    assert module.one() == 111
+  assert module.one() == 11

@@ -218,3 +218,25 @@ def test_statistics_are_of_the_first_that_asks():
       pair, = getter.statistics_of(first)
       assert pair.local is mean
       assert getter.statistics_of(second) == []
+
+
+def test_a_custom_gradient_finds_copies(behavior):
+  del behavior
+
+  @tf.recompute_grad
+  def times_w(x):
+    with tf1.variable_scope('', reuse=tf1.AUTO_REUSE, use_resource=True):
+      return x * tf1.get_variable('w', initializer=2.0)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    step, getter = tf1.train.create_global_step(), Getter('')
+    with getter.scope():
+      loss = times_w(times_w(tf.constant(3.0)))
+    update = _optimizer(
+        getter, opt=tf1.train.GradientDescentOptimizer(0.125),
+        rho=0.0).minimize(loss, step)
+    session.run(tf1.global_variables_initializer())
+    session.run(tf1.local_variables_initializer())
+    session.run(update)
+    # The gradient of 3 w**2 is 12.
+    assert session.run(tf1.trainable_variables()[0].read_value()) == 0.5

@@ -191,6 +191,7 @@ def run_by_hand(build: Callable[[Any, Any], Any], rule: Rule) -> dict:
     with tf1.Session() as session:
       session.run(tf1.global_variables_initializer())
       session.run(tf1.local_variables_initializer())
+      session.run(tf1.tables_initializer())
       for number in range(program.stops_after + program.steps + 1):
         if number:
           session.run(train_op)

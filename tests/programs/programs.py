@@ -21,7 +21,9 @@ from tests.programs import resnet
 from tests.programs import wide_deep
 from tests.programs.kinds import model_fns as model_fns_lib
 from tests.programs.kinds import model_fns_of_batches
+from tests.programs.kinds import model_fns_of_gradients
 from tests.programs.kinds import model_fns_of_rows
+from tests.programs.kinds import model_fns_of_steps
 
 PROGRAMS = {
     'BERT': bert.PROGRAM,
@@ -38,10 +40,14 @@ PROGRAMS = {
     'mixed_bfloat16': mixed_precision.BFLOAT16,
     'early stopping': early_stopping.PROGRAM,
 }
+# Those that predict without labels, from a dictionary.
+SERVED_MODEL_FNS = {**model_fns_of_gradients.ALL, **model_fns_of_steps.ALL}
 # Each with a batch. Those of rows are equal in shards, too.
 MODEL_FNS = {**model_fns_lib.ALL, **model_fns_of_rows.ALL,
-             **model_fns_of_batches.ALL}
-MODEL_FNS_OF_ROWS = [*model_fns_lib.OF_ROWS, *model_fns_of_rows.ALL]
+             **model_fns_of_batches.ALL, **SERVED_MODEL_FNS}
+MODEL_FNS_OF_ROWS = [
+    *model_fns_lib.OF_ROWS, *model_fns_of_rows.ALL,
+    *model_fns_of_gradients.OF_ROWS, *model_fns_of_steps.OF_ROWS]
 
 TEXT = """
 # Programs: the comparison

@@ -92,6 +92,7 @@ from tfplugin._tf_internals.optimizers import applications_met
 from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
+from tfplugin._tf_internals.optimizers import gradients_in_graphs_through
 from tfplugin._tf_internals.optimizers import gradients_noted
 from tfplugin._tf_internals.optimizers import gradients_through
 from tfplugin._tf_internals.optimizers import hands_on
@@ -162,6 +163,7 @@ from tfplugin._tf_internals.strategies import take_numbered_tasks
 from tfplugin._tf_internals.strategies import tpu_function
 from tfplugin._tf_internals.strategies import with_empty_batches
 from tfplugin._tf_internals.variables import copy_of_variable_store
+from tfplugin._tf_internals.variables import find_in_custom_gradients
 from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_like

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -245,20 +246,38 @@ def gradients_through(applies: Callable[[], bool], take: Callable,
   `take` gets the function behind `tf.gradients`, and its arguments by name. See
   `gradients_noted`.
   """
-  def taking(helper):
-    signature = inspect.signature(helper)
+  return replacing.replaced_in_turn(
+      gradients_util, _GradientsHelper=functools.partial(
+          _taking, lambda: take if applies() else None))
 
-    @functools.wraps(helper)  # A nested context reads the signature.
-    def helper_with(*args, **kwargs):
-      with _gradient_call() as is_outermost:
-        if not is_outermost or not applies():
-          return helper(*args, **kwargs)
+
+def gradients_in_graphs_through(
+    take_of: Callable[[tf.Graph], Optional[Callable]]) -> None:
+  """Lets `take_of` choose the `take` of `gradients_through` for each graph.
+
+  It returns None for a graph whose gradients are TensorFlow's. That holds until
+  the process ends, since a hook takes gradients after its model is built; the
+  first `take_of` given stays.
+  """
+  replacing.stay_replaced(gradients_util, _GradientsHelper=functools.partial(
+      _taking, lambda: take_of(tf1.get_default_graph())))
+
+
+def _taking(take_here: Callable[[], Optional[Callable]],
+            helper: Callable) -> Callable:
+  """Returns `helper`, behind `tf.gradients`, with calls of `take_here()`."""
+  signature = inspect.signature(helper)
+
+  @functools.wraps(helper)  # A nested context reads the signature.
+  def helper_with(*args, **kwargs):
+    with _gradient_call() as is_outermost:
+      take = take_here() if is_outermost else None
+      if take is not None:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return take(helper, dict(bound.arguments))
-    return helper_with
-
-  return replacing.replaced_in_turn(gradients_util, _GradientsHelper=taking)
+    return helper(*args, **kwargs)
+  return helper_with
 
 
 @contextlib.contextmanager

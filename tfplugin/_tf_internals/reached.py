@@ -98,6 +98,7 @@ NAMES = {
         'CondBranchFuncGraph WhileBodyFuncGraph',
     'tensorflow.python.ops.array_ops':
         'array_like_impl ones_like_impl shape_internal size_internal',
+    'tensorflow.python.ops.custom_gradient': 'get_variable_by_name',
     'tensorflow.python.ops.gradients_util': '_GradientsHelper',
     'tensorflow.python.ops.losses.losses_impl': '_safe_mean',
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',

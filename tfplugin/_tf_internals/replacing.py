@@ -3,19 +3,24 @@
 """Replacement of members of TensorFlow and Keras for a while.
 
 Each replacement of this package that ends is made here. Those that stay until
-the process ends are in docs/private_tensorflow.md.
+the process ends are listed in docs/private_tensorflow.md.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
 _LOCK = threading.RLock()
+# Not the same: a replica may ask, while the one that builds it holds that one.
+_LOCK_OF_STAYING = threading.Lock()
 _INHERITED = object()
+# Attribute of a function that stays replaced.
+_STAYS = 'tfplugin_stays'
 
 
 @contextlib.contextmanager
@@ -49,3 +54,18 @@ def replaced_in_turn(owner: Any,
   """
   with _LOCK, replaced(owner, **replacements):
     yield
+
+
+def stay_replaced(owner: Any,
+                  **replacements: Callable[[Callable], Callable]) -> None:
+  """Replaces functions of a module until the process ends, each one once.
+
+  What replaces one of them for a while wraps it, and so has its mark, too.
+  """
+  with _LOCK_OF_STAYING:
+    for name, replacement in replacements.items():
+      original = getattr(owner, name)
+      if not hasattr(original, _STAYS):
+        stays = functools.wraps(original)(replacement(original))
+        setattr(stays, _STAYS, True)
+        setattr(owner, name, stays)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from typing import Callable
+from typing import Optional
 
 import tensorflow as tf
 
@@ -15,6 +16,9 @@ from tensorflow.python.distribute import distribute_utils
 
 # A variable in parts of the parameter server strategy of v2; see `parts_of`.
 from tensorflow.python.distribute import sharded_variable
+
+# Finds the variables of a `tf.custom_gradient`; see `find_in_custom_gradients`.
+from tensorflow.python.ops import custom_gradient
 
 # The store of `get_variable` and its key; see `copy_of_variable_store`.
 from tensorflow.python.ops import variable_scope
@@ -25,6 +29,7 @@ from tensorflow.python.ops.resource_variable_ops import (
   ResourceVariable as ResourceVariable,
 )
 
+from tfplugin._tf_internals import replacing
 from tfplugin._tf_internals import saving
 from tfplugin._tf_internals import strategies
 
@@ -119,6 +124,26 @@ def copy_of_variable_store() -> Sequence[object]:
   new._vars.update(store._vars)
   new._partitioned_vars.update(store._partitioned_vars)
   return [new]
+
+
+def find_in_custom_gradients(
+    find: Callable[[str], Optional[tf.Variable]]) -> None:
+  """Makes a `tf.custom_gradient` in a graph find variables by `find`, too.
+
+  TensorFlow searches for the variables that the function uses by the names of
+  their handles, among the global variables alone. It raises an error for the
+  handle of any other variable, such as a worker's copy. No public name changes
+  that. `find` returns None for other handles; the first one given stays.
+  """
+  def make(original):
+    def variable_of(name):
+      variable = find(name)
+      if variable is None:
+        return original(name)
+      return variable if variable.trainable else None
+    return variable_of
+
+  replacing.stay_replaced(custom_gradient, get_variable_by_name=make)
 
 
 def is_constant_or_read(op: tf.Operation) -> bool:

@@ -93,6 +93,19 @@ def test_a_gradient_of_the_program_is_known_by_its_op():
     assert not row_ops.has_own_gradient(tf.exp(y).op)
 
 
+@pytest.mark.parametrize('make', (
+    lambda x: tf.nn.bias_add(x, tf.ones([3])), lambda x: x @ tf.ones([3, 2]),
+    tf.nn.softmax, lambda x: tf.reshape(x, [7, 1, 3]), tf.exp))
+def test_a_gradient_of_the_program_may_mix_rows(make):
+  def with_own_gradient(x):
+    with x.graph.gradient_override_map({
+        kind: 'Identity' for kind in (
+            'BiasAdd', 'MatMul', 'Softmax', 'Reshape', 'Exp')}):
+      return make(x)
+  assert _is_apart(make)
+  assert not _is_apart(with_own_gradient)
+
+
 def test_kinds_of_ops():
   with tf.Graph().as_default():
     x = tf1.placeholder(tf.float32, [None, 2, 2, 3])

@@ -128,3 +128,29 @@ def test_variable_that_the_body_of_a_loop_makes_has_a_copy_and_a_centre(
   # The copy goes 2, 1, 0; then a quarter of the difference, -2, is exchanged.
   assert worker.value('w') == 0.5
   assert worker.center('w') == 1.5
+
+
+def _recomputed(features, labels, mode):
+  """The loss is 3 w**2: w goes from 2 to .5 in the first step."""
+  del features, labels
+
+  @tf.recompute_grad
+  def times_w(x):
+    with tf1.variable_scope('', reuse=tf1.AUTO_REUSE, use_resource=True):
+      return x * tf1.get_variable('w', initializer=2.0)
+
+  loss = times_w(times_w(tf.constant(3.0)))
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=loss, train_op=tf1.train.GradientDescentOptimizer(
+          0.125).minimize(loss, tf1.train.get_global_step()))
+
+
+@pytest.mark.parametrize('devices', [None, ['/cpu:0', '/cpu:1']])
+def test_a_custom_gradient_finds_copies(behavior, devices):
+  worker = strategy_worker.StrategyWorker(
+      elastic_average_strategy.ElasticAverageStrategy(
+          communication_period=1, moving_rate=0.25, devices=devices),
+      _recomputed)
+  worker.step()
+  # A quarter of -1.5 moves, from each device.
+  assert worker.center('w') == 2 - 0.375 * len(devices or '1')

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of a model_fn that is built once and split."""
 
+import gc
 import logging
+import weakref
 
 import pytest
 import tensorflow as tf
@@ -67,3 +69,37 @@ def test_ops_that_are_not_split_are_told_of(caplog):
     _build(use)
   assert 'run once' in caplog.text
   assert 'TensorScatterAdd (TensorScatterAdd)' in caplog.text
+
+
+@pytest.mark.parametrize('devices', (1, 2))
+def test_gradients_that_are_taken_later_go_through_the_towers(
+    behavior, devices):
+  made = []
+
+  def use(x):
+    w = tf1.get_variable('w', initializer=[[3.]])
+    made.extend([w, x, x @ w])
+    return tf.estimator.EstimatorSpec(
+        'eval', loss=tf.reduce_sum(tf.square(made[2])))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    found = tf.gradients(_build(use, devices).loss, made)
+    session.run(tf1.global_variables_initializer())
+    by_w, by_x, by_hidden = session.run(found)
+  # The hidden values are 3, 6 and 18.
+  assert by_hidden[:, 0].tolist() == [6, 12, 36]
+  assert by_x[:, 0].tolist() == [18, 36, 108]
+  assert by_w.tolist() == [[246]]
+
+
+def test_a_graph_with_towers_ends():
+  with tf.Graph().as_default() as graph:
+    _build(lambda x: tf.estimator.EstimatorSpec(
+        'eval', loss=tf.reduce_sum(tf.exp(x))))
+    # That of another graph is TensorFlow's.
+    with tf.Graph().as_default(), tf1.Session() as session:
+      x = tf.constant(3.)
+      assert session.run(tf.gradients(x * x, x)) == [6.]
+  graph = weakref.ref(graph)
+  gc.collect()
+  assert graph() is None

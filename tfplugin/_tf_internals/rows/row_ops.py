@@ -135,6 +135,8 @@ def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
   `op` must have outputs with as many rows as its inputs, for every number of
   rows. `inputs` has the rows of each input that has them, by its index.
   """
+  if has_own_gradient(op):
+    return False  # The program's function may look at all rows.
   places = [*inputs.values(), *outputs]
   if op.type == 'Reshape':
     # No dimension before the rows is merged with them or split from them.
@@ -145,7 +147,7 @@ def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
   if len({rows.factor for rows in places}) > 1:
     return False
   if op.type in _ELEMENTWISE:
-    return not has_own_gradient(op)
+    return True
   if op.type in _RULES:
     return _RULES[op.type](op, inputs)
   if op.type in _MIXED_FROM_END:

@@ -133,7 +133,9 @@ class ElasticScope:
     if role is elastic_variables.Role.ELASTIC and (
         variable_arguments.is_trainable(kwargs) or not self.has_statistics):
       with _maker.being(_PAIRING):
-        return self._create_pair(next_creator, **kwargs)
+        variable = self._create_pair(next_creator, **kwargs)
+      elastic_variables.note_copies(variable, [variable])
+      return variable
     # A moving average asks for the device of its variable, which may be local.
     # On this worker, the others would wait forever for its initialisation.
     with placement.as_within(self._devices):

@@ -74,6 +74,7 @@ class ElasticSteps(met_updates.MetUpdates):
     copies.pair = elastic_pairs.Pair(
         self._local_results(parameter_server_base.unwrapped(copies)), center,
         copies.trainable)
+    elastic_variables.note_copies(copies, copies.pair.copies)
     self._exchange().add(copies.pair)
     return copies
 

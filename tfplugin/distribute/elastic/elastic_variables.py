@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
@@ -22,6 +23,8 @@ tf1 = tf.compat.v1
 # Arguments that a copy takes over from its variable.
 _TAKEN = ('trainable', 'collections', 'constraint', 'synchronization',
           'aggregation', 'distribute_strategy')
+# The copies of a graph, by the names of their handles.
+_copies = per_graph.PerGraph()
 
 
 class Role(enum.Enum):
@@ -103,6 +106,18 @@ def copies_of(next_creator: Callable, kwargs: dict[str, Any],
     return create_copies(lambda **kwargs: LocalCopy(center, **{
         name: kwargs[name] for name in _TAKEN if name in kwargs}),
                          **copy_arguments(kwargs)), center
+
+
+def note_copies(variable: tf.Variable, copies: Sequence[tf.Variable]) -> None:
+  """Lets a `tf.custom_gradient` find `variable` by the handles of its copies.
+
+  They are no global variables, among which TensorFlow searches in a graph.
+  """
+  if not tf1.executing_eagerly_outside_functions():
+    _tf_internals.find_in_custom_gradients(
+        lambda name: (_copies.here() or {}).get(name))
+    _copies.here(dict).update((getattr(copy, 'handle', copy).op.name, variable)
+                              for copy in copies)
 
 
 class LocalCopy(_tf_internals.ResourceVariable):

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of two or three shards to the variable that they have in common."""
 
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -103,3 +105,24 @@ def test_rows_of_several_indices_are_the_same(behavior):
   assert _write(lambda v, x: write(v, 5.0)) == [5.0, 0.0]
   with pytest.raises(ValueError, match='`scatter_nd_add` in several shards'):
     _write(write)
+
+
+def test_a_write_waits_until_all_shards_have_read(behavior):
+  """The second shard would wait for the write, but not for long."""
+  written = threading.Event()
+
+  def shard(index):
+    variable = tf.Variable([1.0, 2.0], trainable=False, name='v')
+    late = tf1.py_func(
+        lambda: np.float32(written.wait(0.5 * index)), [], tf.float32)
+    with tf1.control_dependencies([late]):
+      read = variable.read_value()
+    with tf1.control_dependencies([variable.assign(2.0 * read)]):
+      return read, tf1.py_func(
+          lambda: np.float32(written.set() is None), [], tf.float32)
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, results = shared_shards.SharedShards(['/cpu:0'] * 2).build(shard)
+    session.run(tf1.global_variables_initializer())
+    reads, _ = session.run([[read for read, _ in results], results[0][1]])
+  assert np.stack(reads).tolist() == [[1.0, 2.0]] * 2

@@ -126,11 +126,12 @@ class BatchWrites:
     """Returns the written value for a `value` that depends on no rows."""
     if self._is_mean_of(method):
       return _mean(value)
-    if self.tfplugin_copies is None:
-      tf.distribute.get_replica_context().merge_call(branching.labelled(
-          f'`{method}` of `{self.name}`',
-          functools.partial(_check_all, self, method)), args=(value,))
-    return value
+    if self.tfplugin_copies is not None:
+      return value
+    return tf.distribute.get_replica_context().merge_call(
+        branching.labelled(
+            f'`{method}` of `{self.name}`',
+            functools.partial(_one_of_all, self, method)), args=(value,))
 
   def _is_mean_of(self, method: str) -> bool:
     return method in _ADDITIONS and self.dtype.is_floating
@@ -181,10 +182,19 @@ def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:
   del strategy, value
 
 
-def _check_all(variable: tf.Variable, method: str,
-               strategy: tf.distribute.Strategy, value: Any) -> None:
-  """Raises unless all shards write the same to a shared variable."""
-  check_same(variable, method, strategy.experimental_local_results(value))
+def _one_of_all(variable: tf.Variable, method: str,
+                strategy: tf.distribute.Strategy, value: Any) -> Any:
+  """Returns what all shards write to a shared variable; raises if they differ.
+
+  It is there once each shard has computed it, perhaps from the variable. A
+  shard that is late would read what is written already.
+  """
+  values = strategy.experimental_local_results(value)
+  check_same(variable, method, values)
+  with tf.control_dependencies(
+      tf.nest.flatten(values, expand_composites=True)):
+    return tf.nest.map_structure(
+        tf.identity, values[0], expand_composites=True)
 
 
 def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
