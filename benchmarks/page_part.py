@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 from benchmarks import machine
 
@@ -47,7 +46,7 @@ class PagePart:
     self.not_yet = not_yet
     self._title, self._lines = title, lines
 
-  def section(self, results: Optional[Results]) -> str:
+  def section(self, results: Results | None) -> str:
     """Returns the part.
 
     Args:
@@ -58,13 +57,13 @@ class PagePart:
     heading = [f'## {self._title}', ''] if self._title else []
     return '\n'.join([begin, *heading, *lines, end])
 
-  def read(self) -> Optional[Results]:
+  def read(self) -> Results | None:
     """Returns the results that there are, or None."""
     if not self.results.exists():
       return None
     return json.loads(self.results.read_text())
 
-  def written(self, page: str, results: Optional[Results]) -> str:
+  def written(self, page: str, results: Results | None) -> str:
     """Returns a page with the part written anew.
 
     Args:
@@ -75,7 +74,7 @@ class PagePart:
     before, rest = page.split(begin)
     return before + self.section(results) + rest.split(end)[1]
 
-  def write(self, results: Optional[Results] = None) -> None:
+  def write(self, results: Results | None = None) -> None:
     """Writes the part of the page.
 
     Args:
@@ -89,7 +88,7 @@ class PagePart:
 
 
 def table(corner: str, columns: Sequence[str],
-          rows: Iterable[tuple[str, Sequence[Optional[str]]]],
+          rows: Iterable[tuple[str, Sequence[str | None]]],
           ) -> Iterator[str]:
   """Yields the lines of a table, after an empty one.
 
@@ -106,7 +105,7 @@ def table(corner: str, columns: Sequence[str],
 
 def with_spread(every: Sequence[float],
                 middle: Callable[[Sequence[float]], float] = statistics.median,
-                ) -> Optional[str]:
+                ) -> str | None:
   """Returns the middle with the least and the largest; None of none.
 
   Args:

@@ -19,7 +19,6 @@ import threading
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 
 class Role:
@@ -77,7 +76,7 @@ class Role:
 
 @contextlib.contextmanager
 def running(commands: Sequence[Sequence[str]], directory: pathlib.Path,
-            log: Optional[pathlib.Path] = None,
+            log: pathlib.Path | None = None,
             ) -> Iterator[list[subprocess.Popen]]:
   """Runs commands while a `with` lasts.
 

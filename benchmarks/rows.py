@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Callable
 from typing import NamedTuple
-from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
@@ -43,7 +42,7 @@ class Row(NamedTuple):
 
   what: str
   figure: Callable[[Figures], float]
-  aim: Optional[float] = None
+  aim: float | None = None
   is_least: bool = False
 
   def every(self, repeats: list[Figures]) -> list[float]:
@@ -229,7 +228,7 @@ WRAPPERS = [page_part.PagePart(
             for name, rows in GROUPS.items()]
 
 
-def write(results: Optional[page_part.Results] = None) -> None:
+def write(results: page_part.Results | None = None) -> None:
   """Writes the file of results, if they are given, and all pages.
 
   Args:

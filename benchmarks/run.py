@@ -27,7 +27,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 from benchmarks import machine
 from benchmarks import rows
@@ -48,8 +47,8 @@ def names() -> list[str]:
                 for path in directory.glob(f'*{_SUFFIX}.py'))
 
 
-def commands(chosen: Sequence[str], contrib: Optional[str] = None,
-             horovod: Optional[str] = None) -> dict[str, list[str]]:
+def commands(chosen: Sequence[str], contrib: str | None = None,
+             horovod: str | None = None) -> dict[str, list[str]]:
   """Returns what is to be run, by the prefix of its figures.
 
   Args:

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Optional
 
 import pytest
 
@@ -107,7 +106,7 @@ class Lines:
                       for group, lines in executed.items()}
 
   def tests_of(self, file: str, function: str,
-               lines: Optional[tuple[int, int]]) -> list[str]:
+               lines: tuple[int, int] | None) -> list[str]:
     """Returns the tests that run one of some lines, the quickest first.
 
     Those that share a fixture stay together, as last.

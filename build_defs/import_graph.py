@@ -15,7 +15,6 @@ import functools
 import pathlib
 import re
 from collections.abc import Iterator
-from typing import Optional
 
 TOP_LEVEL = ('benchmarks', 'build_defs', 'examples', 'tests', 'tfplugin')
 
@@ -104,7 +103,7 @@ def _strings(tree: ast.AST) -> Iterator:
         yield node.value
 
 
-def _file_of(root: pathlib.Path, name: str) -> Optional[str]:
+def _file_of(root: pathlib.Path, name: str) -> str | None:
   """Returns the file of a module, or of the module that has an attribute."""
   parts = name.split('.')
   if parts[0] not in TOP_LEVEL:

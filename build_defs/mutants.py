@@ -17,7 +17,6 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Iterator
-from typing import Optional
 
 _OPERATORS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
@@ -51,7 +50,7 @@ class Mutant:
   function: str
   before: str
   after: str
-  lines: Optional[tuple[int, int]]
+  lines: tuple[int, int] | None
   text: str = dataclasses.field(repr=False)
 
   @property
@@ -92,7 +91,7 @@ def mutants(file: str, source: str) -> list[Mutant]:
 
 
 def _nodes(node: ast.AST, function: str,
-           lines: Optional[tuple[int, int]] = None) -> Iterator[tuple]:
+           lines: tuple[int, int] | None = None) -> Iterator[tuple]:
   """Yields what may be changed below `node`, the function, `Mutant.lines`."""
   for field, child in _children(node):
     inside = function
@@ -106,8 +105,8 @@ def _nodes(node: ast.AST, function: str,
       yield from _nodes(child, inside, must_run)
 
 
-def _lines_of(node: ast.AST, around: Optional[tuple[int, int]],
-             ) -> Optional[tuple[int, int]]:
+def _lines_of(node: ast.AST, around: tuple[int, int] | None,
+             ) -> tuple[int, int] | None:
   """Returns the lines that run with `node`, which is between those `around`."""
   if isinstance(node, ast.FunctionDef):
     return node.lineno, node.end_lineno

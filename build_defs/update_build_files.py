@@ -24,7 +24,6 @@ import pathlib
 import posixpath
 import re
 import sys
-from typing import Optional
 
 _ROOT = pathlib.Path(__file__).absolute().parent.parent
 if __name__ == '__main__':
@@ -199,7 +198,7 @@ def _all_tests(tree: Tree, files: list) -> str:
          for key in ('data', 'deps')})
 
 
-def _testonly(file: str) -> Optional[bool]:
+def _testonly(file: str) -> bool | None:
   # Benchmarks are not shipped either, and may use the helpers of tests.
   helpers = ('benchmarks/', 'tests/', 'tfplugin/testing/')
   return True if file.startswith(helpers) else None

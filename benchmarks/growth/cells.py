@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
 
 GB = 1e9
 
@@ -20,7 +19,7 @@ class Curve:
   """
 
   name: str
-  largest: Optional[int] = None
+  largest: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 from typing import Callable
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -160,7 +159,7 @@ def _with_strategy(strategy: tf.distribute.Strategy,
       [tf1.local_variables_initializer()], [])
 
 
-def make_devices(count: int) -> Optional[tf1.ConfigProto]:
+def make_devices(count: int) -> tf1.ConfigProto | None:
   """Makes logical CPUs, and returns the configuration of a session with them.
 
   Args:

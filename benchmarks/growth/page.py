@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import statistics
 from collections.abc import Iterator
-from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
@@ -47,7 +46,7 @@ def beside_base(results: Results, part: cells.Part, curve: str,
 
 
 def fitted(results: Results, part: cells.Part,
-           curve: str) -> Optional[formulas.Fit]:
+           curve: str) -> formulas.Fit | None:
   """Returns the formula of a curve, or None where there are too few figures.
 
   It is that of the figures themselves, not of the ratios to others; of what is
@@ -137,7 +136,7 @@ WRAPPERS = [page_part.PagePart(
             for page, name in _CURVES.items()]
 
 
-def write(results: Optional[Results] = None) -> None:
+def write(results: Results | None = None) -> None:
   """Writes the file of results, if they are given, and all pages.
 
   Args:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
 
 NUM_WORKER = 2
 LAYERS = (784, 1024, 1024, 10)
@@ -110,7 +109,7 @@ class Link:
       period apart, have before that, to meet on the link as in a long training.
   """
 
-  mbit: Optional[int]
+  mbit: int | None
   slot_secs: float
   sync_steps: int
   rounds: int

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import statistics
 from typing import Callable
-from typing import Optional
 
 from benchmarks import page_part
 from benchmarks.network import cells
@@ -27,12 +26,12 @@ def rounds(results: Results, link: cells.Link, name: str) -> list[float]:
           ] if measured else []
 
 
-def shown(results: Results, link: cells.Link, name: str) -> Optional[str]:
+def shown(results: Results, link: cells.Link, name: str) -> str | None:
   """Returns the steps per second with the least and the largest round."""
   return page_part.with_spread(rounds(results, link, name), middle(name))
 
 
-def rate(results: Results, link: cells.Link, name: str) -> Optional[float]:
+def rate(results: Results, link: cells.Link, name: str) -> float | None:
   """Returns the steps per second over all rounds, or None."""
   every = rounds(results, link, name)
   return middle(name)(every) if every else None
@@ -69,14 +68,14 @@ def local_rounds(results: Results, link: cells.Link, name: str) -> list[float]:
 
 
 def local_rate(results: Results, link: cells.Link,
-               name: str) -> Optional[float]:
+               name: str) -> float | None:
   """Returns those of `local_rounds` over all rounds, or None."""
   every = local_rounds(results, link, name)
   return statistics.median(every) if every else None
 
 
 def models_moved(results: Results, link: cells.Link, name: str,
-                 ) -> Optional[tuple[float, float]]:
+                 ) -> tuple[float, float] | None:
   """Returns what a worker sends and receives in a communication, in models."""
   measured = results['links'].get(link.name, {}).get(name)
   moved = [each for each in (measured or {}).get('bytes', ()) if each]
@@ -85,7 +84,7 @@ def models_moved(results: Results, link: cells.Link, name: str,
 
 
 def processors_ms(results: Results, link: cells.Link,
-                  name: str) -> Optional[tuple[float, ...]]:
+                  name: str) -> tuple[float, ...] | None:
   """Returns what a step takes of the worker's and the server's processors.
 
   The third one is what the kernel takes of both.

@@ -19,7 +19,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Optional
 
 # With the process that made it: what a killed one has left can be told.
 _PREFIX = 'tfplugin-net-'
@@ -35,7 +34,7 @@ _SMALL_MASK, _SMALL_PART = '0xff80', 0.05
 _DEVICE = 'e0'
 
 
-def missing() -> Optional[str]:
+def missing() -> str | None:
   """Returns why there can be no hosts here, or None."""
   if not sys.platform.startswith('linux'):
     return f'network namespaces need Linux, and this is {sys.platform}'
@@ -80,7 +79,7 @@ class Hosts:
     """
     return ['ip', 'netns', 'exec', self._name(host), *argv]
 
-  def shape(self, mbit: Optional[int]) -> None:
+  def shape(self, mbit: int | None) -> None:
     """Gives all links a rate.
 
     Args:

@@ -13,7 +13,6 @@ import itertools
 import statistics
 from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
@@ -28,7 +27,7 @@ _TURNS = 40
 
 
 def foreseen_secs(results: figures.Results, link: cells.Link, cell: cells.Cell,
-                  num_worker: Optional[int] = None) -> Optional[float]:
+                  num_worker: int | None = None) -> float | None:
   """Returns the time of a period that `network_times` foresees, or None.
 
   What the hosts take is that of the cells without a shaped link, if those are
@@ -328,7 +327,7 @@ WRAPPER = page_part.PagePart(
     page_part.PAGE.parent / 'wrappers' / 'elastic_averaging.md')
 
 
-def write(results: Optional[figures.Results] = None) -> None:
+def write(results: figures.Results | None = None) -> None:
   """Writes the file of results, if they are given, and all pages.
 
   Args:

@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
-from typing import Optional
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
@@ -154,7 +153,7 @@ _COLUMNS = {
 }
 
 
-def measure(contrib: Optional[str]) -> list[dict[str, Any]]:
+def measure(contrib: str | None) -> list[dict[str, Any]]:
   """Returns milliseconds of a step by form, for each model and optimizer."""
   originals = _originals(contrib)
   rows = []
@@ -222,7 +221,7 @@ def _work(cluster: dict[str, list[str]], index: int) -> None:
     roles.say((time.perf_counter() - start) / count * 1e3)
 
 
-def _originals(contrib: Optional[str]) -> dict[tuple[str, str], Any]:
+def _originals(contrib: str | None) -> dict[tuple[str, str], Any]:
   """Returns the times on TensorFlow 1.15.5 by model and optimizer."""
   found = {} if contrib is None else json.loads(subprocess.run(
       [contrib, '-W', 'ignore', '-m', 'benchmarks.contrib_reference',
@@ -243,7 +242,7 @@ def lines(results: page_part.Results) -> Iterator[str]:
       for row in results['rows']))
 
 
-def _cell(times: dict[str, float], form: str) -> Optional[str]:
+def _cell(times: dict[str, float], form: str) -> str | None:
   """Returns a time, and how many times as fast as TensorFlow's it is."""
   if form not in times:
     return None

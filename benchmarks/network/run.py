@@ -31,7 +31,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
-from typing import Optional
 
 from benchmarks import machine
 from benchmarks import page_part
@@ -105,8 +104,8 @@ def main(argv: list[str]) -> int:
   return 0
 
 
-def _no_addition(results: Optional[page_part.Results], about: dict[str, Any],
-                 names: list[str]) -> Optional[str]:
+def _no_addition(results: page_part.Results | None, about: dict[str, Any],
+                 names: list[str]) -> str | None:
   """Why rounds of cells cannot be added to results; None: they can."""
   if results is None:
     return f'there is no {page.PART.results} to add rounds to'

@@ -15,7 +15,6 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
 
 from benchmarks import contrib_reference
 from benchmarks import machine
@@ -41,7 +40,7 @@ class Testbed:
   """Hosts, and what measures on them."""
 
   def __init__(self, made: hosts.Hosts, log: pathlib.Path,
-               contrib: Optional[str] = None, horovod: Optional[str] = None,
+               contrib: str | None = None, horovod: str | None = None,
                num_worker: int = cells.NUM_WORKER):
     """Says where all is run.
 

@@ -21,7 +21,6 @@ import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import Optional
 
 SESSION, BEGUN, ENDED = 'session', 'begun', 'ended'
 
@@ -39,7 +38,7 @@ class Note(NamedTuple):
 
   time: float
   pid: int
-  step: Optional[int]
+  step: int | None
   kind: str
   counted: int
 

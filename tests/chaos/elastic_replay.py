@@ -23,7 +23,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import Optional
 
 _BETA = 0.9
 # Of sums of some 10,000 float64 values of up to 10,000.
@@ -50,7 +49,7 @@ class Exchange(NamedTuple):
   begin: float
   end: float
   local: float
-  difference: Optional[float]
+  difference: float | None
   task: str
 
 
@@ -62,7 +61,7 @@ class Count(NamedTuple):
 
 
 def exchanges_of(record: Mapping, period: int,
-                 killed_at: Optional[float] = None) -> list[Exchange]:
+                 killed_at: float | None = None) -> list[Exchange]:
   """Returns the exchanges of a worker, and one that a kill may have hidden.
 
   Raises AssertionError if a step between two exchanges did not add 1.
@@ -187,7 +186,7 @@ class _Centers:
     return _Centers([*self.exchanges, exchange])
 
   def between(self, begin: float, end: float,
-              but: Optional[Exchange] = None) -> Iterator[float]:
+              but: Exchange | None = None) -> Iterator[float]:
     """Yields each value that it can have had, with and without late ones.
 
     An exchange that is on its way may have arrived or not; `but` has not.

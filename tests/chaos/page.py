@@ -115,7 +115,7 @@ def read(page: str) -> _Outcomes:
       key := (cell.form, cell.fault, str(cell.num_ps))) in rows}
 
 
-def _read_row(row: list[str]) -> Optional[play.Outcome]:
+def _read_row(row: list[str]) -> play.Outcome | None:
   if row[0] == '**no**':
     return None
   held, *times, lost = row
@@ -167,7 +167,7 @@ def _row_of_kind(kind: str, role: str, outcomes: _Outcomes) -> str:
           f'{max([o.lost_steps for o in held], default=0)} |')
 
 
-def _row(cell: cells.Cell, outcome: Optional[play.Outcome]) -> str:
+def _row(cell: cells.Cell, outcome: play.Outcome | None) -> str:
   if outcome is None:
     return f'| {cell.form} | {cell.fault} | {cell.num_ps} | **no** | | | |'
   return (f'| {cell.form} | {cell.fault} | {cell.num_ps} | '
@@ -176,12 +176,12 @@ def _row(cell: cells.Cell, outcome: Optional[play.Outcome]) -> str:
           f'{outcome.lost_steps} |')
 
 
-def _spread(values: Iterable[Optional[float]]) -> str:
+def _spread(values: Iterable[float | None]) -> str:
   known = [value for value in values if value is not None]
   if not known:
     return ''
   return f'{statistics.median(known):.2f} - {max(known):.2f}'
 
 
-def _secs(value: Optional[float]) -> str:
+def _secs(value: float | None) -> str:
   return '-' if value is None else f'{value:.2f}'

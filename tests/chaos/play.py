@@ -11,7 +11,6 @@ import os
 import pathlib
 import sys
 import time
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -48,8 +47,8 @@ class Outcome:
     error: With what the run ended; empty: well.
   """
 
-  resume_secs: Optional[float]
-  back_secs: Optional[float]
+  resume_secs: float | None
+  back_secs: float | None
   lost_steps: int
   stride: int
   last_step: int
@@ -148,7 +147,7 @@ def steps_of(directory: pathlib.Path) -> dict[str, list]:
           for task, told in accounting.read(directory).items()}
 
 
-def _time_of_first(steps: list, fault: events.Event) -> Optional[float]:
+def _time_of_first(steps: list, fault: events.Event) -> float | None:
   return min((time - fault.time for time, _, _ in steps), default=None)
 
 

@@ -24,7 +24,6 @@ import tempfile
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Optional
 
 from tests.chaos import page
 from tests.chaos import play
@@ -99,7 +98,7 @@ class Stretch:
   secs: float
   num_steps: int
   away_secs: float
-  back_secs: Optional[float]
+  back_secs: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,7 +236,7 @@ def _trains_for(task: str) -> str:
   return task if task in _TRAINS else 'chief:0'
 
 
-def _back(fault: float, until: float, steps: Sequence) -> Optional[float]:
+def _back(fault: float, until: float, steps: Sequence) -> float | None:
   """When the longest pause between a fault and the next was over."""
   times = [fault, *(at for at, *_ in steps if at > fault)]
   pauses = [(min(after, until) - before, after)

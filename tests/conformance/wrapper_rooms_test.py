@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Optional
 
 import pytest
 
@@ -36,7 +35,7 @@ _ALLOWED = {
 }
 
 
-def _room(file: str) -> Optional[str]:
+def _room(file: str) -> str | None:
   """Returns the wrapper that has `file`, or None where it is shared."""
   found = [room for room, starts in _ROOMS.items() if file.startswith(starts)]
   assert len(found) <= 1, file

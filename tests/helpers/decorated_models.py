@@ -7,7 +7,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -41,7 +40,7 @@ def momentum() -> tf1.train.Optimizer:
 
 def regression(style: str = 'minimize',
                make_optimizer: Callable[[], tf1.train.Optimizer] = momentum,
-               wrap: Optional[Callable] = None) -> Callable[..., Any]:
+               wrap: Callable | None = None) -> Callable[..., Any]:
   """Returns a model_fn of a linear regression.
 
   It applies gradients in a `style` of `STYLES`. `make_optimizer` is called

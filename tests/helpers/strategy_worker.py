@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -25,7 +24,7 @@ class StrategyWorker:
 
   def __init__(self, strategy: tf1.distribute.Strategy,
                model_fn: Callable[..., Any], target: str = '',
-               is_chief: bool = True, checkpoint_dir: Optional[str] = None,
+               is_chief: bool = True, checkpoint_dir: str | None = None,
                make_saver: Callable[[], tf1.train.Saver] = tf1.train.Saver):
     """Builds the graph and waits until its session is ready.
 

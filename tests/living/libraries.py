@@ -9,7 +9,6 @@ their wheels, without what they require: most forbid a newer TensorFlow.
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Fault:
   library: str
   text: str
   reason: str
-  remedy: Optional[str] = None
+  remedy: str | None = None
 
 
 LIBRARIES = (
@@ -99,7 +98,7 @@ FAULTS = (
 )
 
 
-def fault_of(library: str, error: str) -> Optional[Fault]:
+def fault_of(library: str, error: str) -> Fault | None:
   """Returns why `library` has failed with `error`, or None: not known."""
   return next((fault for fault in FAULTS if fault.library == library
                and fault.text in error), None)

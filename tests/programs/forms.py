@@ -9,7 +9,6 @@ import functools
 import re
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -49,7 +48,7 @@ class Form:
   rule: str = ''
   split: str = ''
   decorate: Callable[[by_hand.Program], Callable] = lambda p: p.model_fn
-  strategy: Optional[Callable[[by_hand.Program], Any]] = None
+  strategy: Callable[[by_hand.Program], Any] | None = None
   is_tpu: bool = False
   counts: str = 'steps'
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Optional
 
 import tensorflow as tf
 
@@ -26,7 +25,7 @@ from tfplugin._tf_internals import op_types
 tf1 = tf.compat.v1
 
 
-def outer_contexts(context: Optional[object]) -> Iterator:
+def outer_contexts(context: object | None) -> Iterator:
   """Yields a branch or loop of control flow v1, and those around it.
 
   `context` is None outside of them. No public API gives the outer ones.
@@ -76,7 +75,7 @@ def is_in_loop(op: tf.Operation) -> bool:
           for graph in _outer_functions(op.graph))
 
 
-def call_of(graph: tf.Graph) -> Optional[tf.Operation]:
+def call_of(graph: tf.Graph) -> tf.Operation | None:
   """Returns the op that calls the function, branch or loop of a graph, or None.
 
   No public API finds it.
@@ -116,7 +115,7 @@ def sources_of(tensor: tf.Tensor) -> list[tf.Tensor]:
   return [call.inputs[place], *repeated]
 
 
-def _conditions(graph: tf.Graph, context: Optional[object]) -> list[tf.Tensor]:
+def _conditions(graph: tf.Graph, context: object | None) -> list[tf.Tensor]:
   """Returns the conditions around a place; contexts hold them privately."""
   found = []
   for outer in outer_contexts(context):

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -40,8 +39,8 @@ tf1 = tf.compat.v1
 _STEPS_PER_SAVE = 1000
 
 
-def user_init_fn(scaffold: Optional[tf.compat.v1.train.Scaffold],
-                 ) -> Optional[Callable]:
+def user_init_fn(scaffold: tf.compat.v1.train.Scaffold | None,
+                 ) -> Callable | None:
   """Returns the function that a program gave to a scaffold, or None.
 
   The public `init_fn` is bound to its scaffold, but a session may use another
@@ -147,7 +146,7 @@ def servers_with(options: tf.compat.v1.ConfigProto) -> AbstractContextManager:
 @contextlib.contextmanager
 def servers_and_sessions_through(
     server_config: Callable[[dict], dict],
-    session_config: Callable[[Optional[tf1.ConfigProto]], tf1.ConfigProto],
+    session_config: Callable[[tf1.ConfigProto | None], tf1.ConfigProto],
 ) -> Iterator[None]:
   """Changes the arguments with which TensorFlow makes servers and sessions.
 
@@ -190,7 +189,7 @@ def start_at_once(estimator: tf.estimator.Estimator) -> None:
 
 
 @functools.cache
-def mend_early_stopping(takes: Callable[[Any, Optional[float]], bool],
+def mend_early_stopping(takes: Callable[[Any, float | None], bool],
                         is_chief: Callable[[Any], bool]) -> None:
   """Makes `make_early_stopping_hook` work with asynchronous strategies.
 
@@ -294,7 +293,7 @@ def evaluator_asks(goes_on: Callable[[], bool],
 
 def evaluation_of_saves(
     estimator: tf.estimator.Estimator, eval_spec: tf.estimator.EvalSpec,
-    max_steps: Optional[int]) -> tf.compat.v1.train.CheckpointSaverListener:
+    max_steps: int | None) -> tf.compat.v1.train.CheckpointSaverListener:
   """Returns the listener that evaluates and exports checkpoints in a master.
 
   `tf.estimator.train_and_evaluate` makes it, for a `master` without a strategy

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Callable
-from typing import Optional
-from typing import Union
 
 import tensorflow as tf
 
@@ -163,7 +161,7 @@ def repeats_loop_of(op: tf.Operation, other: tf.Operation) -> bool:
           _context_of(op) in _with_outer(_context_of(other)))
 
 
-def _context_of(op: tf.Operation) -> Optional[object]:
+def _context_of(op: tf.Operation) -> object | None:
   """Returns the branch or loop of control flow v1 in which `op` runs."""
   context = op._get_control_flow_context()
   # An op that enters a loop waits for ops outside of it.
@@ -171,18 +169,18 @@ def _context_of(op: tf.Operation) -> Optional[object]:
       op) else context
 
 
-def _with_outer(context: Optional[object]) -> list:
+def _with_outer(context: object | None) -> list:
   """Returns a branch or loop and the outer ones; None is the last."""
   return [*branches.outer_contexts(context), None]
 
 
-def _innermost_loop(context: Optional[object]) -> Optional[object]:
+def _innermost_loop(context: object | None) -> object | None:
   """Returns the innermost loop at or around a branch or loop, or None."""
   return next((c for c in branches.outer_contexts(context)
                if c.IsWhileContext()), None)
 
 
-def branch_or_loop() -> Optional[object]:
+def branch_or_loop() -> object | None:
   """Returns the current branch or loop of control flow v1, or None.
 
   No public API gives it.
@@ -198,7 +196,7 @@ def is_in_branch_or_loop(op: tf.Operation) -> bool:
   return _innermost(op._get_control_flow_context()) is not None
 
 
-def _innermost(context: Optional[object]) -> Optional[object]:
+def _innermost(context: object | None) -> object | None:
   """Returns the innermost branch or loop of a control flow context."""
   return next((c for c in branches.outer_contexts(context)
                if c.IsCondContext() or c.IsWhileContext()), None)
@@ -243,7 +241,7 @@ def private_variables() -> Iterator[None]:
     collections.update(kept)
 
 
-def colocate_with(variable: Union[tf.Variable, tf.Operation, None],
+def colocate_with(variable: tf.Variable | tf.Operation | None,
                   ignore_existing: bool = False):
   """Places ops on the device of `variable`, in a graph and in eager execution.
 

@@ -12,7 +12,6 @@ import sys
 import types
 from collections.abc import Iterator
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -23,7 +22,7 @@ _NAMES = ('tf_keras', 'keras')
 _FRAMES = 40  # Between a variable's creator and the layer that asks for it.
 
 
-def keras_2() -> Optional[types.ModuleType]:
+def keras_2() -> types.ModuleType | None:
   """Returns Keras 2 if this process has loaded it, or None.
 
   `tf.keras` cannot be asked: TensorFlow 2.16 chooses its Keras at its first
@@ -96,7 +95,7 @@ def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
   return replacing.replaced_in_turn(base, _calculate_mean_and_var=noting)
 
 
-def keras_module_of(fn: Callable) -> Optional[str]:
+def keras_module_of(fn: Callable) -> str | None:
   """Returns the Keras module of a function given to `extended.update`, or None.
 
   A Keras optimizer updates variables by functions without a public class.
@@ -105,7 +104,7 @@ def keras_module_of(fn: Callable) -> Optional[str]:
   return module if module.split('.')[0] in _NAMES else None
 
 
-def keras_3_module_of(fn: Callable) -> Optional[str]:
+def keras_3_module_of(fn: Callable) -> str | None:
   """Returns the same for Keras 3 only, or None."""
   module = keras_module_of(fn)
   return module if _is_keras_3(module or '') else None

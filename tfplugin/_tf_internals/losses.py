@@ -15,7 +15,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -108,12 +107,12 @@ def losses_as_they_are() -> Iterator[None]:
     _local.as_they_are = outer
 
 
-def reduction_of(loss: tf.Tensor) -> Optional[str]:
+def reduction_of(loss: tf.Tensor) -> str | None:
   """Returns the reduction of a loss marked by `losses_scaled`, or None."""
   return getattr(loss, _REDUCTION, None)
 
 
-def last_reduction() -> Optional[str]:
+def last_reduction() -> str | None:
   """Returns the reduction of the last loss in the current graph, or None."""
   return tf1.get_default_graph()._last_loss_reduction
 
@@ -187,7 +186,7 @@ def strategy_divides_loss() -> bool:
           tf.distribute.ReduceOp.MEAN)
 
 
-def summarized_value(op: tf.Operation) -> Optional[tf.Tensor]:
+def summarized_value(op: tf.Operation) -> tf.Tensor | None:
   """Returns the number in the scalar summary `op`, its input 1, or None.
 
   No public API gives the kind of an op.
@@ -195,7 +194,7 @@ def summarized_value(op: tf.Operation) -> Optional[tf.Tensor]:
   return op.inputs[1] if op.type == 'ScalarSummary' else None
 
 
-def reported_value(op: tf.Operation) -> Optional[tf.Tensor]:
+def reported_value(op: tf.Operation) -> tf.Tensor | None:
   """Returns the number that `op` reports, in a summary or by name, or None."""
   if op.type == 'Identity' and op.outputs[0].shape.rank == 0 and not (
       op.outputs[0].consumers() or _GIVEN_BY_TENSORFLOW.search(op.name) or
@@ -277,7 +276,7 @@ def addends(tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
   return []
 
 
-def factors(tensor: tf.Tensor) -> Optional[tuple[tf.Tensor, tf.Tensor, bool]]:
+def factors(tensor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, bool] | None:
   """Returns the operands of a product or quotient, and True for a quotient.
 
   Returns None for other tensors.

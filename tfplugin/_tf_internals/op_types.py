@@ -9,7 +9,6 @@ graph are private. A complete graph can be read only by the types of its ops.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
 
 import tensorflow as tf
 
@@ -122,7 +121,7 @@ def is_value_of_variable(tensor: tf.Tensor) -> bool:
   return False
 
 
-def table_of_lookup(op: tf.Operation) -> Optional[tf.Operation]:
+def table_of_lookup(op: tf.Operation) -> tf.Operation | None:
   """Returns the variable's op if `op` looks up rows of a variable, else None.
 
   Input 1 has the ids. The variable is of the op's own graph.

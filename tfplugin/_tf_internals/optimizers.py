@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -252,7 +251,7 @@ def gradients_through(applies: Callable[[], bool], take: Callable,
 
 
 def gradients_in_graphs_through(
-    take_of: Callable[[tf.Graph], Optional[Callable]]) -> None:
+    take_of: Callable[[tf.Graph], Callable | None]) -> None:
   """Lets `take_of` choose the `take` of `gradients_through` for each graph.
 
   It returns None for a graph whose gradients are TensorFlow's. That holds until
@@ -263,7 +262,7 @@ def gradients_in_graphs_through(
       _taking, lambda: take_of(tf1.get_default_graph())))
 
 
-def _taking(take_here: Callable[[], Optional[Callable]],
+def _taking(take_here: Callable[[], Callable | None],
             helper: Callable) -> Callable:
   """Returns `helper`, behind `tf.gradients`, with calls of `take_here()`."""
   signature = inspect.signature(helper)

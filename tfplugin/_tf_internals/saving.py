@@ -8,7 +8,6 @@ import functools
 import os
 from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -106,7 +105,7 @@ def split_of(variable: tf.Variable):
 
 
 def list_checkpoint(saver: tf1.train.Saver, path: str,
-                    latest_filename: Optional[str],
+                    latest_filename: str | None,
                     meta_graph_suffix: str) -> None:
   """Does the part of `Saver.save` that `write_state=False` leaves out.
 

@@ -9,7 +9,6 @@ import functools
 import weakref
 from contextlib import AbstractContextManager
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -203,7 +202,7 @@ def is_late(error: RuntimeError) -> bool:
   return 'at program startup' in str(error)
 
 
-def has_started_server(strategy: Optional[tf.distribute.Strategy]) -> bool:
+def has_started_server(strategy: tf.distribute.Strategy | None) -> bool:
   """Returns whether a strategy has started the server of its process.
 
   A strategy of several synchronous processes does so in eager mode.
@@ -315,7 +314,7 @@ def seeds_by_replica() -> AbstractContextManager:
   return replacing.replaced_in_turn(random_seed, get_seed=by_replica)
 
 
-def number_of_tpu_shards() -> Optional[int]:
+def number_of_tpu_shards() -> int | None:
   """Returns the number of shards of the current `tpu_shard_context`, or None.
 
   The public `tf.compat.v1.tpu.shard` makes the context; no public API reads it.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -127,7 +126,7 @@ def copy_of_variable_store() -> Sequence[object]:
 
 
 def find_in_custom_gradients(
-    find: Callable[[str], Optional[tf.Variable]]) -> None:
+    find: Callable[[str], tf.Variable | None]) -> None:
   """Makes a `tf.custom_gradient` in a graph find variables by `find`, too.
 
   TensorFlow searches for the variables that the function uses by the names of

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -63,7 +62,7 @@ def writes_through(handle: tf.Tensor) -> list[Write]:
   return [Write(op, root or op) for op, root in _writes(handle, None, set())]
 
 
-def method_of_write(op: tf.Operation) -> Optional[str]:
+def method_of_write(op: tf.Operation) -> str | None:
   """Returns the variable method that `op` implements; None for another write.
 
   Input 1 is the value. For a scatter, input 1 is the indices and input 2 the
@@ -123,7 +122,7 @@ def brings_value(op: tf.Operation) -> bool:
       _is_random(op))
 
 
-def _entry(variable: tf.Variable, graph: tf.Graph) -> Optional[tf.Tensor]:
+def _entry(variable: tf.Variable, graph: tf.Graph) -> tf.Tensor | None:
   """Returns the tensor that stands for `variable` in `graph`, or None."""
   handle = (variable.handle if hasattr(variable, 'handle')
             else variable.op.outputs[0])
@@ -134,8 +133,8 @@ def _entry(variable: tf.Variable, graph: tf.Graph) -> Optional[tf.Tensor]:
                if captured is handle or captured is outside), None)
 
 
-def _writes(tensor: tf.Tensor, root: Optional[tf.Operation], seen: set,
-            ) -> Iterator[tuple[tf.Operation, Optional[tf.Operation]]]:
+def _writes(tensor: tf.Tensor, root: tf.Operation | None, seen: set,
+            ) -> Iterator[tuple[tf.Operation, tf.Operation | None]]:
   """Yields the ops that write the variable behind `tensor`, and their roots."""
   if tensor.ref() in seen:
     return

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 from typing import NoReturn
-from typing import Optional
 
 from absl import app
 from absl import flags
@@ -82,7 +81,7 @@ class _WrapperParser(flags.EnumParser):
     return super().parse(name)
 
 
-def define_wrapper(name: str, default: Optional[str], choices: Sequence[str],
+def define_wrapper(name: str, default: str | None, choices: Sequence[str],
                    text: str) -> flags.FlagHolder:
   """Defines a flag whose value is one of the wrappers in `choices`."""
   return flags.DEFINE(_WrapperParser(choices), name, default, text)
@@ -175,7 +174,7 @@ class CommandLine:
 class _ShowFlag(flags.BooleanFlag):
   """A flag that prints lines and ends the program."""
 
-  def __init__(self, name: str, short_name: Optional[str],
+  def __init__(self, name: str, short_name: str | None,
                lines: Callable[[], Iterator[str]]):
     super().__init__(name, False, f'Shows the {name}.', short_name=short_name,
                      allow_override=True)

@@ -8,7 +8,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -141,7 +140,7 @@ def _status_adder(options: options_lib.TrainOptions,
 
 
 def _input_fn(examples: datasets.Examples, batch_size: int,
-              seed: Optional[int] = None) -> Callable:
+              seed: int | None = None) -> Callable:
   """Returns the input_fn of training, or without a `seed` of evaluation."""
 
   def input_fn():

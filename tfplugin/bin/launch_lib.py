@@ -12,7 +12,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -97,7 +96,7 @@ def launch(options: launch_options.LaunchOptions,
          [start for start in starts if start.task in layout.own], display)
 
 
-def _report_left(layout: layouts.Layout, error: Optional[type],
+def _report_left(layout: layouts.Layout, error: type | None,
                  *unused) -> None:
   """Frees the place of a worker that joined, and ended otherwise than well."""
   if error is not None and membership.JOINS in layout.tf_config:
@@ -160,7 +159,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     show(is_all=True)
 
 
-def _rounds(run: supervision.SupervisedRun, others: Optional[Elsewhere],
+def _rounds(run: supervision.SupervisedRun, others: Elsewhere | None,
             evaluator_limit_secs: float,
             say: Callable[[str], None]) -> Iterator[None]:
   """Yields as long as a task trains or evaluates; then come the servers."""
@@ -194,7 +193,7 @@ def _invitation(options: launch_options.LaunchOptions,
 
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout
-              ) -> Optional[Elsewhere]:
+              ) -> Elsewhere | None:
   """Returns the observer of other launches; None if no task needs it."""
   if not layout.training_elsewhere or not layout.serves:
     return None
@@ -207,7 +206,7 @@ def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout
 
 
 def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
-              session: Optional[int]) -> supervision.Settings:
+              session: int | None) -> supervision.Settings:
   return supervision.Settings(
       log_dir=options.logs_dir,
       summary_path=run_summary.path_in(options.logs_dir, layout.who),
@@ -243,9 +242,9 @@ class Elsewhere:
     self._names = names
     self._away_secs = away_secs
     self._has_chief = has_chief
-    self._seen: Optional[float] = None
+    self._seen: float | None = None
     self._next_look = float('-inf')
-    self._patience: Optional[time_limit.Patience] = None
+    self._patience: time_limit.Patience | None = None
 
   def look(self) -> None:
     """Connects to the tasks every two seconds, if called at least as often."""

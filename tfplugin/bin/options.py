@@ -10,8 +10,6 @@ import math
 import os
 import pathlib
 from typing import Any
-from typing import Optional
-from typing import Union
 
 from tfplugin.bin import models
 from tfplugin.bin import techniques
@@ -35,20 +33,20 @@ class TrainOptions:
   """
 
   model_dir: str
-  wrapper: Optional[str] = None
+  wrapper: str | None = None
   strategy: str = 'none'
   model: str = 'mlp'
-  workers: Optional[int] = None
-  ps: Optional[int] = None
+  workers: int | None = None
+  ps: int | None = None
   evaluator: bool = True
-  steps: Optional[int] = None
-  batch_size: Optional[int] = None
-  optimizer: Optional[str] = None
-  learning_rate: Optional[float] = None
+  steps: int | None = None
+  batch_size: int | None = None
+  optimizer: str | None = None
+  learning_rate: float | None = None
   data_file: str = ''
   communication_period: int = 10
-  moving_rate: Optional[float] = None
-  rho: Optional[float] = 0.0
+  moving_rate: float | None = None
+  rho: float | None = 0.0
   synchronous: bool = False
   staleness: int = 10
   max_norm: float = 2.0
@@ -210,7 +208,7 @@ class TrainOptions:
           f'{self.batch_size - rest + self.devices}.')
 
 
-def load(path: Union[str, os.PathLike]) -> TrainOptions:
+def load(path: str | os.PathLike) -> TrainOptions:
   """Reads the settings that `TrainOptions.save` wrote.
 
   A file of another content raises `ValueError`.

@@ -22,8 +22,6 @@ import math
 import os
 import statistics
 from collections.abc import Iterator
-from typing import Optional
-from typing import Union
 
 import tensorflow as tf
 from absl import app
@@ -174,7 +172,7 @@ def lines(cluster: network_times.Cluster, periods: list[int]) -> Iterator[str]:
 
 
 def recommendation(cluster: network_times.Cluster,
-                   hidden: dict[Optional[str], int]) -> str:
+                   hidden: dict[str | None, int]) -> str:
   """Returns the wrapper to begin with, and why.
 
   `hidden` has the smallest period that overlap hides, by `exchange_dtype`.
@@ -220,7 +218,7 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
   return groups
 
 
-def read_size(run_dir: Union[str, os.PathLike]) -> dict[str, float]:
+def read_size(run_dir: str | os.PathLike) -> dict[str, float]:
   """Returns the flags that a run's events and its newest checkpoint tell.
 
   The step is the median of the workers', exchanges included. Raises ValueError

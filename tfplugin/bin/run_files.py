@@ -11,7 +11,6 @@ import pathlib
 import tempfile
 from collections.abc import Iterator
 from collections.abc import Mapping
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -67,7 +66,7 @@ def reserved(model_dir: PathLike) -> Iterator[int]:
 
 
 def check_model_dir(model_dir: PathLike,
-                    expected: Mapping[str, list[int]]) -> Optional[int]:
+                    expected: Mapping[str, list[int]]) -> int | None:
   """Returns the global step at which training would continue; changes nothing.
 
   It is None without a checkpoint. `model_dir` need not exist. `expected` has

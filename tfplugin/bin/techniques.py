@@ -14,7 +14,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -67,8 +66,8 @@ class Technique:
 
   settings: Callable[[Any], dict] = lambda options: {}
   decorator: Callable[..., Callable] = lambda model_fn: model_fn
-  strategy: Callable[..., Optional[tf.distribute.Strategy]] = lambda: None
-  optimizer: Optional[type] = None
+  strategy: Callable[..., tf.distribute.Strategy | None] = lambda: None
+  optimizer: type | None = None
   report_of_optimizer: Callable[[Any], Report] = lambda optimizer: Report()
   report_of_graph: Callable[[Any], Report] = lambda options: Report()
   has_devices: bool = False
@@ -77,7 +76,7 @@ class Technique:
   own_settings: tuple[str, ...] = ()
 
 
-def make_strategy(options: Any) -> Optional[tf.distribute.Strategy]:
+def make_strategy(options: Any) -> tf.distribute.Strategy | None:
   """Returns the `train_distribute` of a run; None for no strategy."""
   technique = TECHNIQUES[options.strategy]
   return technique.strategy(**technique.settings(options))

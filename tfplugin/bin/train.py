@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 from absl import app
@@ -156,7 +155,7 @@ def main(argv: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _model_dir_named(model_dir: Optional[str]) -> Iterator[None]:
+def _model_dir_named(model_dir: str | None) -> Iterator[None]:
   """Names a directory that the program chose, once the run is interrupted.
 
   Without --model_dir the same command would begin another run.

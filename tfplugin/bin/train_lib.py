@@ -13,7 +13,6 @@ import sysconfig
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -187,14 +186,14 @@ def check_input(options: options_lib.TrainOptions) -> int:
 
 
 def _earlier(options: options_lib.TrainOptions
-            ) -> Optional[options_lib.TrainOptions]:
+            ) -> options_lib.TrainOptions | None:
   """Returns the settings of the previous run in model_dir; None without one."""
   settings = pathlib.Path(options.model_dir) / event_files.OPTIONS_NAME
   return options_lib.load(settings) if settings.exists() else None
 
 
 def _tell_differences(options: options_lib.TrainOptions,
-                      earlier: Optional[options_lib.TrainOptions],
+                      earlier: options_lib.TrainOptions | None,
                       say: Callable[[str], None]) -> None:
   """Reports settings that differ from the previous session's."""
   changed = options.differences(earlier) if earlier else []

@@ -19,7 +19,6 @@ import pathlib
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
-from typing import Optional
 
 from absl import app
 from absl import flags
@@ -56,7 +55,7 @@ class Watch(task_states.TaskStates):
     self.update()
 
   @property
-  def steps(self) -> Optional[int]:
+  def steps(self) -> int | None:
     """The global step at which the run ends; None if it is not known."""
     try:
       path = pathlib.Path(self._run_dir, event_files.OPTIONS_NAME)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -31,7 +30,7 @@ _LEFT_BEHIND = re.compile(
 _UNREADABLE = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
 
 
-def defect(checkpoint: str) -> Optional[str]:
+def defect(checkpoint: str) -> str | None:
   """Reads a whole checkpoint; returns why it is not fit, or None.
 
   `checkpoint` is a path without `.index`. The result is a clause such as "`w`
@@ -48,7 +47,7 @@ def defect(checkpoint: str) -> Optional[str]:
   return None
 
 
-def newest_fit(model_dir: str) -> Optional[str]:
+def newest_fit(model_dir: str) -> str | None:
   """Returns the checkpoint from which training should continue, or None.
 
   This is the one that the file `checkpoint` names, if it is fit, and otherwise
@@ -58,7 +57,7 @@ def newest_fit(model_dir: str) -> Optional[str]:
   return _look(model_dir)[0]
 
 
-def fall_back(model_dir: str) -> Optional[str]:
+def fall_back(model_dir: str) -> str | None:
   """Makes the next start restore `newest_fit`, and returns it.
 
   If the file `checkpoint` names another one, the file is rewritten, and a
@@ -93,7 +92,7 @@ def remove_left_behind(model_dir: str) -> list[str]:
   return removed
 
 
-def _look(model_dir: str) -> tuple[Optional[str], list[str], dict[str, str]]:
+def _look(model_dir: str) -> tuple[str | None, list[str], dict[str, str]]:
   """Returns the fit checkpoint, all candidates, and defects of earlier ones."""
   known = _candidates(model_dir)
   defects = {}

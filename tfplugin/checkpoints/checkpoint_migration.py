@@ -23,7 +23,6 @@ import posixpath
 import re
 from collections.abc import Callable
 from collections.abc import Collection
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -58,16 +57,16 @@ class Change:
     new: The new name; None if the variable is left out.
     reason: A clause; empty if the name stays.
   """
-  old: Optional[str]
-  new: Optional[str]
+  old: str | None
+  new: str | None
   reason: str = ''
 
 
 def migrate(old: str,
             new: str,
             to: str = 'tfplugin',
-            wrapper: Optional[str] = None,
-            trained: Optional[str] = None) -> list[Change]:
+            wrapper: str | None = None,
+            trained: str | None = None) -> list[Change]:
   """Writes a checkpoint `new` from `old`; returns the change of each variable.
 
   A program that keeps an `ElasticAverageOptimizer` and a Saver of all its
@@ -116,7 +115,7 @@ def migrate(old: str,
   return changes
 
 
-def _check(to: str, wrapper: Optional[str], trained: Optional[str]) -> None:
+def _check(to: str, wrapper: str | None, trained: str | None) -> None:
   if to not in DESTINATIONS:
     raise ValueError(f'`to` must be one of {", ".join(DESTINATIONS)}. '
                      f'Received: {to!r}')

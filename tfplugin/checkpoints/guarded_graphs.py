@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 from typing import Protocol
 
 import tensorflow as tf
@@ -37,7 +36,7 @@ class Guard(Protocol):
   """The replacement of a save, and of the start of a session."""
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
-           session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
+           session: tf1.Session, arguments: dict[str, Any]) -> str | None:
     """Saves or refuses; returns the path of the newest checkpoint, or None.
 
     `save` is the original `Saver.save`, and takes `saver`, `session` and
@@ -192,7 +191,7 @@ def _replace(owner: type, name: str,
 
 
 @contextlib.contextmanager
-def _entered(what: str, graph: Optional[tf.Graph]) -> Iterator[bool]:
+def _entered(what: str, graph: tf.Graph | None) -> Iterator[bool]:
   """Yields whether this is the outermost of nested calls for a graph.
 
   Calls are nested if a library has put its function between two of ours.

@@ -8,7 +8,6 @@ import posixpath
 import time
 from typing import Any
 from typing import Callable
-from typing import Optional
 from typing import Protocol
 
 import numpy as np
@@ -41,7 +40,7 @@ class LastSave:
   same step before. In that case, or after a postponed save, this class saves.
   """
 
-  def __init__(self, others: Others, model_dir: Optional[str],
+  def __init__(self, others: Others, model_dir: str | None,
                timer: tf1.train.SecondOrStepTimer):
     """Stores the settings of one session.
 
@@ -52,7 +51,7 @@ class LastSave:
     self._model_dir = (model_dir or '').rstrip('/')
     self._timer = timer
     self._next_look = float('-inf')
-    self._save: Optional[Callable[..., Any]] = None
+    self._save: Callable[..., Any] | None = None
     self._arguments: dict[str, Any] = {}
     self._is_over = self._is_due = False
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -36,7 +35,7 @@ class LostVariables:
 
     `variables` are those of the parameter servers, `step` is the global step.
     """
-    self.last_step: Optional[int] = None
+    self.last_step: int | None = None
     self._step_name = step.op.name
     self._variables = {v.op.name: v for v in variables}
     self._from_copies, are_set = {}, []
@@ -53,7 +52,7 @@ class LostVariables:
     self.has_copies = bool(are_set)
 
   def give_back(self, who: str, session: tf1.Session, lost: Iterable[str],
-                model_dir: Optional[str]) -> bool:
+                model_dir: str | None) -> bool:
     """Sets the `lost` variables, all at once; returns False if it cannot.
 
     `who` names the task in messages. `lost` has the names of the ops of the
@@ -79,7 +78,7 @@ class LostVariables:
     return True
 
   def _saved(self, names: Iterable[str],
-             model_dir: Optional[str]) -> Optional[dict]:
+             model_dir: str | None) -> dict | None:
     """Returns values of the variables; None if one cannot be found."""
     values, reader = {}, None
     for name in names:

@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -72,9 +71,9 @@ def written(write: Callable[[], Any], directory: str, who: str,
       time.sleep(_RETRY_SECS)
 
 
-def wait_until_writable(directory: Optional[str], who: str,
+def wait_until_writable(directory: str | None, who: str,
                         limit_secs: float = LIMIT_SECS,
-                        model_dir: Optional[str] = None) -> None:
+                        model_dir: str | None = None) -> None:
   """Waits until a file can be made in a directory, as `written` waits.
 
   A start writes many files, and TensorFlow raises at the first refusal. A
@@ -103,7 +102,7 @@ class PatientSaves:
     self._limit_secs = limit_secs
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
-           session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
+           session: tf1.Session, arguments: dict[str, Any]) -> str | None:
     """Implements `guarded_graphs.Guard`."""
     return written(lambda: save(saver, session, **arguments),
                    posixpath.dirname(arguments['save_path']), self._who,
@@ -115,7 +114,7 @@ class PatientSaves:
     return prepare(**arguments)
 
 
-def _reason(error: Exception) -> Optional[str]:
+def _reason(error: Exception) -> str | None:
   """Returns the file system's message; None for an error of another kind."""
   message = (error.strerror if isinstance(error, OSError) else
              error.message) or ''

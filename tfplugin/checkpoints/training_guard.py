@@ -27,7 +27,6 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -52,7 +51,7 @@ class TrainingGuard:
   def __init__(self, who: str, has_servers: bool,
                space_limit_secs: float = 300.0,
                listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
-               last_save: Optional[last_saves.LastSave] = None):
+               last_save: last_saves.LastSave | None = None):
     """Adds the ops that check the variables.
 
     `who` names the task in messages. `has_servers` says that other processes
@@ -79,7 +78,7 @@ class TrainingGuard:
     self._lost = lost_variables.LostVariables(of_servers, self._step)
 
   @property
-  def step_of_each_run(self) -> Optional[tf.Variable]:
+  def step_of_each_run(self) -> tf.Variable | None:
     """The global step, if each step is to fetch it; None otherwise."""
     return self._step if self._lost.has_copies else None
 
@@ -88,7 +87,7 @@ class TrainingGuard:
     self._lost.last_step = int(step)
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
-           session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
+           session: tf1.Session, arguments: dict[str, Any]) -> str | None:
     """Implements `guarded_graphs.Guard`."""
     if not arguments.get('write_state', True):
       return save(saver, session, **arguments)
@@ -101,7 +100,7 @@ class TrainingGuard:
 
   def _save_listed(self, save: Callable[..., str], saver: tf1.train.Saver,
                    session: tf1.Session, arguments: dict[str, Any]
-                  ) -> Optional[str]:
+                  ) -> str | None:
     """Saves a checkpoint to continue from, and calls the listeners."""
     self._saved_step = self._step_of(session)
     for listener in self._listeners:
@@ -113,7 +112,7 @@ class TrainingGuard:
     return path
 
   def _save(self, save: Callable[..., str], saver: tf1.train.Saver,
-            session: tf1.Session, arguments: dict[str, Any]) -> Optional[str]:
+            session: tf1.Session, arguments: dict[str, Any]) -> str | None:
     newest = saver.last_checkpoints[-1] if saver.last_checkpoints else None
     if self._is_refused(session, newest):
       return newest
@@ -187,7 +186,7 @@ class TrainingGuard:
   def _step_of(self, session: tf1.Session) -> int:
     return int(session.run(self._step))
 
-  def _is_refused(self, session: tf1.Session, newest: Optional[str]) -> bool:
+  def _is_refused(self, session: tf1.Session, newest: str | None) -> bool:
     names = self._finite.not_finite(session)
     self._refusal = ''
     if names:

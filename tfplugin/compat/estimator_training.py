@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_coordinator
@@ -184,8 +183,8 @@ def _estimator_of_task(estimator: Any, verb: str, strategy: Any) -> Any:
   return task
 
 
-def _global_id(jobs: dict, task_type: Optional[str],
-               task_id: Optional[int]) -> int:
+def _global_id(jobs: dict, task_type: str | None,
+               task_id: int | None) -> int:
   """Counts the tasks before this one: the chief is first, servers are last."""
   if not jobs or not task_type:
     return 0

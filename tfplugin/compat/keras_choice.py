@@ -19,7 +19,6 @@ import os
 import sys
 import types
 from collections.abc import Iterator
-from typing import Optional
 
 from tensorflow.python.autograph.core import config
 from tensorflow.python.util import lazy_loader
@@ -97,7 +96,7 @@ def is_wanted() -> bool:
   return os.environ.get(VARIABLE, '1') in _YES
 
 
-def reason_against() -> Optional[str]:
+def reason_against() -> str | None:
   """Returns why `choose` would raise, with the remedy, or None."""
   if is_wanted() and uses_keras_3():
     return TOO_LATE.format(keras=_keras_here())

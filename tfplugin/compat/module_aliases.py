@@ -13,7 +13,6 @@ import types
 from collections.abc import Mapping
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 _CONTRIB = 'tensorflow.contrib'
 _REAL = 'tfplugin.contrib'
@@ -67,7 +66,7 @@ class LazyPackage(types.ModuleType):
   """
 
   def __init__(self, name: str, real: str,
-               before: Optional[Callable[[], None]] = None):
+               before: Callable[[], None] | None = None):
     super().__init__(name, f'The package `{real}` under another name.')
     self.__path__: list[str] = []
     self.__real__ = real
@@ -111,7 +110,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
   """
 
   def __init__(self, aliases: Mapping[str, str],
-               before: Optional[Mapping[str, Callable[[], None]]] = None):
+               before: Mapping[str, Callable[[], None]] | None = None):
     self._aliases = dict(aliases)
     self._before = dict(before or {})
 
@@ -119,7 +118,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Appends itself to `sys.meta_path`: modules that exist are found first."""
     sys.meta_path.append(self)
 
-  def real_name(self, name: str) -> Optional[str]:
+  def real_name(self, name: str) -> str | None:
     """Returns the name of the module that `name` is an alias of, or None."""
     head, tail = name, ''
     while head and head not in self._aliases:

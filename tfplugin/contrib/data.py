@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from typing import Union
 
 import tensorflow as tf
 
@@ -16,7 +15,7 @@ _DATASET = 'tf.compat.v1.data.Dataset'
 
 
 def batch_and_drop_remainder(
-    batch_size: Union[int, tf.Tensor]) -> Callable[[Any], Any]:
+    batch_size: int | tf.Tensor) -> Callable[[Any], Any]:
   """Returns a function for `Dataset.apply` that makes whole batches only.
 
   Args:
@@ -31,7 +30,7 @@ def batch_and_drop_remainder(
 
 
 def padded_batch_and_drop_remainder(
-    batch_size: Union[int, tf.Tensor], padded_shapes: Any,
+    batch_size: int | tf.Tensor, padded_shapes: Any,
     padding_values: Any = None) -> Callable[[Any], Any]:
   """Returns a function for `Dataset.apply`: whole batches of padded rows.
 

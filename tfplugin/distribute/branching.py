@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -59,7 +58,7 @@ def done(operations: Iterable) -> tf.Tensor:
 
 def with_merges_in_branches(
     strategy: tf.distribute.Strategy, fn: Callable,
-    alone: Optional[Callable[[int], AbstractContextManager]] = None,
+    alone: Callable[[int], AbstractContextManager] | None = None,
 ) -> Callable:
   """Returns `fn`, able to apply an optimizer in a branch or a loop.
 

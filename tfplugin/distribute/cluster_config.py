@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -82,9 +81,9 @@ class Reading(NamedTuple):
   """
 
   cluster: Cluster
-  task: Optional[Task]
+  task: Task | None
   notes: tuple[str, ...] = ()
-  only_task: Optional[Task] = None
+  only_task: Task | None = None
 
 
 # The readings of original values, by the value that `rewrite` wrote.
@@ -128,7 +127,7 @@ def interpret(value: str) -> Reading:
   return Reading(jobs, task, (*notes, *_explained(jobs, task, trainers)))
 
 
-def decode(value: str) -> tuple[Cluster, Optional[Task]]:
+def decode(value: str) -> tuple[Cluster, Task | None]:
   """Returns cluster and task of a `TF_CONFIG`; `({}, None)` without a cluster.
 
   An empty `value` means not set. Raises ValueError like `interpret`.
@@ -136,7 +135,7 @@ def decode(value: str) -> tuple[Cluster, Optional[Task]]:
   return interpret(value)[:2]
 
 
-def read() -> tuple[Cluster, Optional[Task]]:
+def read() -> tuple[Cluster, Task | None]:
   """Returns the checked cluster and task of this process; see `decode`."""
   return decode(os.environ.get(VARIABLE, ''))
 
@@ -226,7 +225,7 @@ def _other_keys(value: str) -> dict[str, Any]:
 
 
 def _as_strategies_read(value: str, cluster: Cluster,
-                        task: Optional[Task]) -> str:
+                        task: Task | None) -> str:
   """Returns the value in the form that TensorFlow's strategies support."""
   config = _other_keys(value)
   if task is not None:

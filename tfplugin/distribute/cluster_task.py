@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
-from typing import Optional
 
 import tensorflow as tf
 
@@ -172,7 +171,7 @@ def check_first_run(task: ClusterTask) -> None:
   _addresses_run.add(address)
 
 
-def from_config(config: Optional[tf.estimator.RunConfig]) -> ClusterTask:
+def from_config(config: tf.estimator.RunConfig | None) -> ClusterTask:
   """Returns the task of a process with an Estimator; alone if `config` is None.
 
   With `train_distribute` in a cluster, TensorFlow's coordinator reads the task

@@ -21,7 +21,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -43,8 +42,8 @@ def apply_gradients_if(
     should_apply: tf.Tensor,
     optimizer: tf1.train.Optimizer,
     grads_and_vars: types.GradsAndVars,
-    global_step: Optional[tf.Variable] = None,
-    name: Optional[str] = None,
+    global_step: tf.Variable | None = None,
+    name: str | None = None,
     *,
     prepare: Callable[[], None] = lambda: None,
     on_apply: BranchFn = tuple,
@@ -239,7 +238,7 @@ class FiniteUpdates:
   def __init__(self, on_nonfinite: str, name: str, device: str = ''):
     """Prepares updates on the worker's device, with a counter of that name."""
     self.on_nonfinite = on_nonfinite
-    self.num_nonfinite: Optional[worker_variables.WorkerCounter] = None
+    self.num_nonfinite: worker_variables.WorkerCounter | None = None
     self._name = name
     self._device = device
 
@@ -250,7 +249,7 @@ class FiniteUpdates:
 
   def apply(self, optimizer: tf1.train.Optimizer,
             grads_and_vars: types.GradsAndVars,
-            global_step: Optional[tf.Variable], name: Optional[str],
+            global_step: tf.Variable | None, name: str | None,
             step: tf.Tensor, **kwargs: Any):
     """Runs `optimizer.apply_gradients` where the gradients are finite."""
     grads_and_vars = list(grads_and_vars)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -31,7 +30,7 @@ def devices_of(kind: str) -> list[str]:
   return [f'/device:{kind}:{index}' for index in range(count)]
 
 
-def check_devices(devices: Optional[Sequence[str]]) -> list[str]:
+def check_devices(devices: Sequence[str] | None) -> list[str]:
   """Returns canonical device names; for None, the local devices.
 
   It warns of a GPU that this process does not have. Raises TypeError unless
@@ -79,7 +78,7 @@ def check_present(devices: Sequence[str]) -> None:
         '`tf.config.set_logical_device_configuration`.')
 
 
-def check_copies(devices: Optional[Sequence[str]]) -> list[str]:
+def check_copies(devices: Sequence[str] | None) -> list[str]:
   """Returns canonical names of devices, each for one copy of the model.
 
   None means the local devices. Raises TypeError unless `devices` is a list of

@@ -21,7 +21,6 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -141,14 +140,14 @@ def _meet(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
   return current.apply(optimizer, apply_gradients, *args, **kwargs)
 
 
-def _current() -> Optional[Interception]:
+def _current() -> Interception | None:
   """Returns the innermost interception of the current code, or None."""
   innermost = _innermost.get()
   return innermost if innermost is not None and innermost.is_here() else None
 
 
 @contextlib.contextmanager
-def _as_innermost(interception: Optional[Interception]) -> Iterator[None]:
+def _as_innermost(interception: Interception | None) -> Iterator[None]:
   token = _innermost.set(interception)
   try:
     yield

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -156,7 +155,7 @@ def unwrapped(variable: tf.Variable) -> tf.Variable:
   return variable
 
 
-def global_step() -> Optional[tf.Variable]:
+def global_step() -> tf.Variable | None:
   """Returns the global step of the graph, without a wrapper, or None."""
   return unwrapped(tf1.train.get_global_step())
 
@@ -181,8 +180,8 @@ def with_started_scaffolds(strategy: tf.distribute.Strategy, spec):
       map(started, strategy.experimental_local_results(spec.scaffold)))))
 
 
-def started(scaffold: Optional[tf1.train.Scaffold],
-            ) -> Optional[tf1.train.Scaffold]:
+def started(scaffold: tf1.train.Scaffold | None,
+            ) -> tf1.train.Scaffold | None:
   """Returns a scaffold like `scaffold` that starts all local variables.
 
   A program's own `local_init_op` does not initialise variables that a strategy
@@ -210,7 +209,7 @@ def updates_variables(value_destination_pairs) -> bool:
 
 
 def resolver_or_default(
-    cluster_resolver: Optional[tf.distribute.cluster_resolver.ClusterResolver],
+    cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver | None,
 ) -> tf.distribute.cluster_resolver.ClusterResolver:
   """Returns `cluster_resolver`, checked; for None, the one of `TF_CONFIG`.
 

@@ -8,7 +8,6 @@ import weakref
 from typing import Any
 from typing import Callable
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -54,7 +53,7 @@ class PerGraph:
     """Returns the value of a graph, which is `value` if there was none."""
     return _values_of(graph).setdefault(self, value)
 
-  def here(self, make: Optional[Callable[[], Any]] = None) -> Any:
+  def here(self, make: Callable[[], Any] | None = None) -> Any:
     """Returns the value for the current graph, or for eager execution.
 
     A function and a branch belong to the graph of their variables. `make` makes
@@ -106,7 +105,7 @@ class TrainingGraph:
   def __init__(self):
     """Starts without notes."""
     self.counts: dict[str, Count] = {}
-    self.counted_workers: Optional[int] = None
+    self.counted_workers: int | None = None
     self.awaited: list[tf.Variable] = []
     self.unlisted: list[tf.Variable] = []
     self.copies: dict[str, tuple[tf.Variable, tf.Variable]] = {}

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import sys
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -158,7 +157,7 @@ def _mend_early_stopping() -> None:
     _tf_internals.mend_early_stopping(_may_stop_alone, _is_chief)
 
 
-def _may_stop_alone(strategy: Any, run_every_secs: Optional[float]) -> bool:
+def _may_stop_alone(strategy: Any, run_every_secs: float | None) -> bool:
   """Returns whether a strategy's chief may stop without the other processes.
 
   Without parameter servers, all processes of a cluster stop at the same step. A

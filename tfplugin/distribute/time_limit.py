@@ -9,7 +9,6 @@ import math
 import numbers
 import time
 from collections.abc import Iterator
-from typing import Optional
 
 import tensorflow as tf
 
@@ -47,7 +46,7 @@ class Patience:
     >>> patience.check('ps:0', 'See its log.')
   """
 
-  def __init__(self, who: str, time_limit_secs: Optional[float]):
+  def __init__(self, who: str, time_limit_secs: float | None):
     """Starts the wait of the task `who`; a limit of None is no limit."""
     self._who = who
     self._limit_secs = time_limit_secs

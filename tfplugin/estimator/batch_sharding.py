@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -37,7 +36,7 @@ class Shards:
   labels: Sequence[Any]
   rows: Sequence[Rows]
 
-  def shares(self) -> list[Union[float, tf.Tensor]]:
+  def shares(self) -> list[float | tf.Tensor]:
     """Returns each shard's share of the rows; they sum to 1.
 
     A batch without any row belongs to the first shard.
@@ -72,7 +71,7 @@ class BatchRows:
 
   dense: Sequence[tf.Tensor]
   composites: Sequence[Any]
-  num_rows: Optional[int]
+  num_rows: int | None
 
   def divided(self, num_shards: int) -> tuple[Sequence[Rows], Sequence[Rows]]:
     """Returns where each shard begins and how many rows it has."""
@@ -151,7 +150,7 @@ def _bounds(rows: Rows, num_shards: int) -> tuple[list[Rows], list[Rows]]:
   return begins, sizes
 
 
-def _static_rows(leaves: Sequence[Any]) -> Optional[int]:
+def _static_rows(leaves: Sequence[Any]) -> int | None:
   """Returns the number of rows that all `leaves` have, where it is static."""
   static = {tf.compat.dimension_value(leaf.shape[0]) for leaf in leaves
             if leaf.shape.rank is not None} - {None}

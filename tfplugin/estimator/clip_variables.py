@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Optional
 
 import tensorflow as tf
 
@@ -26,7 +25,7 @@ _Optimizer = variable_clipping.VariableClippingOptimizer
 
 
 def clip_variables(
-    model_fn: Optional[types.ModelFn] = None,
+    model_fn: types.ModelFn | None = None,
     *,
     rules: clip_rules.Rules,
     max_norm: float,

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from typing import Optional
 
 import tensorflow as tf
 
@@ -45,7 +44,7 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
                        *,
                        start_limit_secs: float = 300.0,
                        finish_limit_secs: float = 120.0,
-                       contact_limit_secs: Optional[float] = 600.0):
+                       contact_limit_secs: float | None = 600.0):
   """Runs this process's task of the cluster, as TensorFlow's function does.
 
   Every process calls it with the same arguments. Each role does more than with
@@ -160,7 +159,7 @@ def _train_and_evaluate(
     task: cluster_task.ClusterTask, estimator: tf.estimator.Estimator,
     train_spec: tf.estimator.TrainSpec, eval_spec: tf.estimator.EvalSpec,
     start_limit_secs: float, finish_limit_secs: float,
-    contact_limit_secs: Optional[float]):
+    contact_limit_secs: float | None):
   """Runs this process's task; see `train_and_evaluate`."""
   config = estimator.config
   if task.job == 'ps':
@@ -249,7 +248,7 @@ def _enter_limits(
 
 def _evaluated(
     config: tf.estimator.RunConfig, train_spec: tf.estimator.TrainSpec,
-    exports: last_exports.LastExports, contact_limit_secs: Optional[float],
+    exports: last_exports.LastExports, contact_limit_secs: float | None,
     stack: contextlib.ExitStack) -> tf.estimator.TrainSpec:
   """Makes an evaluator end with the last checkpoint of the run."""
   # The RunConfig of an evaluator has no cluster.
@@ -265,7 +264,7 @@ def _evaluated(
 
 def _first_hooks(
     task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
-    start_limit_secs: float, contact_limit_secs: Optional[float],
+    start_limit_secs: float, contact_limit_secs: float | None,
     still_limit_secs: float, stack: contextlib.ExitStack
 ) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that wait for tasks, to begin before the user's."""
@@ -290,7 +289,7 @@ def _first_hooks(
 
 def _last_hooks(
     task: cluster_task.ClusterTask, estimator: tf.estimator.Estimator,
-    max_steps: Optional[int], stop: ending_hooks.StopInOrderHook,
+    max_steps: int | None, stop: ending_hooks.StopInOrderHook,
     report: ending_hooks.ReportFinishedHook,
 ) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that report steps, to begin after the user's."""

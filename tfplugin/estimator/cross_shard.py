@@ -9,7 +9,6 @@ import copy
 import functools
 from collections.abc import Collection
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -33,9 +32,9 @@ _MEAN = shard_reduction.MEAN
 
 
 def cross_shard(
-    model_fn: Optional[types.ModelFn] = None,
+    model_fn: types.ModelFn | None = None,
     *,
-    devices: Optional[Sequence[str]] = None,
+    devices: Sequence[str] | None = None,
     reduction: str = _MEAN,
     group_assignment: groups_lib.GroupAssignment = None,
     broadcast: Collection[str] = (),

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -61,7 +60,7 @@ _REMEDIES_OF_TWICE = {
 }
 
 
-def refusal(above: str, below: str) -> Optional[str]:
+def refusal(above: str, below: str) -> str | None:
   """Returns the reason why `above` must not be above `below`, or None.
 
   Both are names of decorators.
@@ -160,7 +159,7 @@ def check_applied(interception: optimizer_interception.Interception,
       f'in a strategy of the model_fn where it is made: `{wrapper}`.')
 
 
-def local_init_op(scaffold: Optional[tf1.train.Scaffold],
+def local_init_op(scaffold: tf1.train.Scaffold | None,
                   variables: Sequence[tf.Variable],
                   ) -> dict[str, tf.Operation]:
   """Returns arguments for a copy of `scaffold` that starts `variables` too.

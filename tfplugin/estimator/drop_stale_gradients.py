@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -26,7 +25,7 @@ _Optimizer = drop_stale_gradient.DropStaleGradientOptimizer
 
 
 def drop_stale_gradients(
-    model_fn: Optional[types.ModelFn] = None,
+    model_fn: types.ModelFn | None = None,
     *,
     staleness: int,
     use_locking: bool = False,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -30,9 +29,9 @@ tf1 = tf.compat.v1
 
 
 def elastic_average(
-    model_fn: Optional[types.ModelFn] = None,
+    model_fn: types.ModelFn | None = None,
     *,
-    options: Optional[elastic_settings.ElasticOptions] = None,
+    options: elastic_settings.ElasticOptions | None = None,
     use_locking: bool = True,
     **settings: Any,
 ) -> types.ModelFn:
@@ -188,7 +187,7 @@ def _first_hooks(scope: elastic_scope.CopyScope,
       task.training_tasks[0] if waits else None)
 
 
-def _task_of(config: Any, num_worker: Optional[int],
+def _task_of(config: Any, num_worker: int | None,
              ) -> cluster_task.ClusterTask:
   """Returns the task that builds the model, of a cluster that can do it."""
   task = cluster_task.from_config(config)

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -43,8 +42,8 @@ class ModelFnCall:
   model_fn: types.ModelFn
   mode: str
   arguments: dict[str, Any]
-  owner: Optional[Any] = None
-  config: Optional[Any] = None
+  owner: Any | None = None
+  config: Any | None = None
 
   def __call__(self, **replaced: Any):
     """Calls the model_fn; `replaced` overrides arguments that it takes."""
@@ -128,7 +127,7 @@ def _pack_reads(spec: Any) -> None:
     packed_steps.pack_reads(spec)
 
 
-def decorate_training(model_fn: Optional[types.ModelFn],
+def decorate_training(model_fn: types.ModelFn | None,
                       train: Callable[[ModelFnCall], Any],
                       name: str) -> types.ModelFn:
   """Decorates like `decorate`, but leaves EVAL and PREDICT alone.

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -27,9 +26,9 @@ _VARIABLE_DEVICE = '/device:CPU:0'
 
 
 def replicate_model_fn(
-    model_fn: Optional[types.ModelFn] = None,
-    loss_reduction: Optional[str] = None,
-    devices: Optional[Sequence[str]] = None,
+    model_fn: types.ModelFn | None = None,
+    loss_reduction: str | None = None,
+    devices: Sequence[str] | None = None,
     *,
     broadcast: Collection[str] = (),
     replicate_eval: bool = True,

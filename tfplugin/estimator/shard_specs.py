@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -25,7 +24,7 @@ _OF_SCAFFOLDS = ('init_op', 'init_fn', 'ready_op', 'ready_for_local_init_op',
 def reduce_specs(
     mode: str, specs: Sequence[Any],
     loss_weights: Sequence[batch_parts.Weight],
-    concat_fn: Optional[Callable[[str, Sequence[Any]], Any]] = None,
+    concat_fn: Callable[[str, Sequence[Any]], Any] | None = None,
     part_of_loss: Callable[[tf.Tensor], tf.Tensor] = lambda loss: loss) -> Any:
   """Returns the spec of the whole batch; raises if a shard's spec differs.
 

@@ -10,7 +10,6 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -98,17 +97,17 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
   """
 
   def __init__(self,
-               model_fn: Optional[types.ModelFn] = None,
-               model_dir: Optional[str] = None,
-               config: Optional[tf1.estimator.tpu.RunConfig] = None,
-               params: Optional[dict[str, Any]] = None,
+               model_fn: types.ModelFn | None = None,
+               model_dir: str | None = None,
+               config: tf1.estimator.tpu.RunConfig | None = None,
+               params: dict[str, Any] | None = None,
                use_tpu: bool = True,
-               train_batch_size: Optional[int] = None,
-               eval_batch_size: Optional[int] = None,
-               predict_batch_size: Optional[int] = None,
-               batch_axis: Optional[Sequence[int]] = None,
+               train_batch_size: int | None = None,
+               eval_batch_size: int | None = None,
+               predict_batch_size: int | None = None,
+               batch_axis: Sequence[int] | None = None,
                *,
-               devices: Optional[Sequence[str]] = None,
+               devices: Sequence[str] | None = None,
                **kwargs):
     """Creates an Estimator with the arguments of TPUEstimator, and `devices`.
 
@@ -155,7 +154,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
         eval_batch_size=eval_batch_size, predict_batch_size=predict_batch_size,
         batch_axis=batch_axis, **kwargs)
 
-  def _check_shards(self, batch_axis: Optional[Sequence[int]]) -> None:
+  def _check_shards(self, batch_axis: Sequence[int] | None) -> None:
     if self._shard_devices is not None:
       self._shard_devices = local_devices.check_devices(self._shard_devices)
     sizes = {f'{mode}_batch_size' if mode != 'infer' else 'predict_batch_size':
@@ -218,7 +217,7 @@ class ShardedTPUEstimator(tf1.estimator.tpu.TPUEstimator):
           drop_remainder=mode == tf.estimator.ModeKeys.TRAIN)
     return results[0]
 
-  def _deployment(self, mode: str) -> tuple[int, Optional[int]]:
+  def _deployment(self, mode: str) -> tuple[int, int | None]:
     """Returns how often an input_fn is called, and for how many rows.
 
     None as the number of rows is the whole batch.
@@ -261,7 +260,7 @@ def _check_cores(tpu_config: tf1.estimator.tpu.TPUConfig,
   return tpu_config
 
 
-def _with_params(input_fn: Callable, batch_size: Optional[int],
+def _with_params(input_fn: Callable, batch_size: int | None,
                  context: tpu_shards.ShardContext) -> Callable:
   """Returns `input_fn` with `params` as on a TPU."""
 

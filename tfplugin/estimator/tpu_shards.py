@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -152,7 +151,7 @@ class ShardContext:
   """
 
   num_replicas: int
-  invocation: Optional[int] = None
+  invocation: int | None = None
   num_invocations: int = 1
 
   @property

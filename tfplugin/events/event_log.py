@@ -18,8 +18,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
-from typing import Union
 
 from tfplugin.events import clock
 from tfplugin.events import event_files
@@ -41,8 +39,8 @@ class EventLog:
     observer: Called with each event after it is written; None: no observer.
   """
 
-  def __init__(self, model_dir: Union[str, os.PathLike, None], task: str,
-               pid: Optional[int] = None):
+  def __init__(self, model_dir: str | os.PathLike | None, task: str,
+               pid: int | None = None):
     """Stores the settings; the first write opens the file.
 
     Args:
@@ -54,19 +52,19 @@ class EventLog:
     """
     self.task = task
     self._pid = pid or os.getpid()
-    self.last_step: Optional[int] = None
-    self.saved_step: Optional[int] = None
-    self.stopped_by: Optional[str] = None
-    self.observer: Optional[Callable[[record.Event], None]] = None
+    self.last_step: int | None = None
+    self.saved_step: int | None = None
+    self.stopped_by: str | None = None
+    self.observer: Callable[[record.Event], None] | None = None
     self._model_dir = model_dir and os.fspath(model_dir)
-    self._file: Optional[int] = None
-    self._session: Optional[int] = None
+    self._file: int | None = None
+    self._session: int | None = None
     self._has_warned = False
     # Whether the last line is incomplete: ours, or a killed process's.
     self._is_torn = False
 
   @property
-  def path(self) -> Optional[pathlib.Path]:
+  def path(self) -> pathlib.Path | None:
     """The path of the file; None if `model_dir` can hold no file."""
     if not self._model_dir or '://' in self._model_dir:
       return None
@@ -161,7 +159,7 @@ class EventLog:
     if self._is_torn:
       self._warn('no space is left')
 
-  def _warn(self, why: Optional[str]) -> None:
+  def _warn(self, why: str | None) -> None:
     if self._model_dir and not self._has_warned:
       logging.getLogger('tensorflow').warning(
           'The events of %s cannot be written to %s: %s. Training continues '
@@ -169,11 +167,11 @@ class EventLog:
     self._has_warned = True
 
 
-_current: contextvars.ContextVar[Optional[EventLog]] = contextvars.ContextVar(
+_current: contextvars.ContextVar[EventLog | None] = contextvars.ContextVar(
     'tfplugin_event_log', default=None)
 
 
-def current() -> Optional[EventLog]:
+def current() -> EventLog | None:
   """Returns the log of the current task; None outside `recording`."""
   return _current.get()
 
@@ -191,7 +189,7 @@ def span(name: str, **details: Any) -> contextlib.AbstractContextManager:
 
 
 @contextlib.contextmanager
-def recording(model_dir: Union[str, os.PathLike, None],
+def recording(model_dir: str | os.PathLike | None,
               task: str, **details: Any) -> Iterator[EventLog]:
   """Records the start, the end and the failure of a task around a context.
 

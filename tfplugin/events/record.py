@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
 
 # The version of the format. Readers skip lines of other versions.
 VERSION = 1
@@ -54,7 +53,7 @@ class Event(NamedTuple):
   session: int = 1
 
   @property
-  def step(self) -> Optional[int]:
+  def step(self) -> int | None:
     """The global step; None if it is unknown."""
     return self.details.get('step')
 
@@ -80,7 +79,7 @@ def encode(event: Event) -> bytes:
   return json.dumps(fields, default=str).encode() + b'\n'
 
 
-def decode(line: bytes) -> Optional[Event]:
+def decode(line: bytes) -> Event | None:
   """Returns the event of a line; None for another version of the format.
 
   Raises ValueError if the line is torn or holds no event.
@@ -100,7 +99,7 @@ def decode(line: bytes) -> Optional[Event]:
   return Event(**common, details=fields)
 
 
-def describe_stop(step: Optional[int], saved_step: Optional[int]) -> str:
+def describe_stop(step: int | None, saved_step: int | None) -> str:
   """Returns the message that a training stopped on request.
 
   `step` is the global step, `saved_step` the step of the last checkpoint; None
@@ -142,7 +141,7 @@ class Sample(NamedTuple):
   figures: Mapping[str, float]
   num_steps: int = 0
   counts: Mapping[str, int] = {}
-  first_time: Optional[float] = None
+  first_time: float | None = None
 
 
 def sample_details(step: int, num_steps: int, loss: float,
@@ -171,11 +170,11 @@ def samples_of(events: Iterable[Event]) -> dict[str, list[Sample]]:
   return found
 
 
-def _for_json(value: float) -> Optional[float]:
+def _for_json(value: float) -> float | None:
   """Returns a number for JSON; None for NaN and infinity."""
   return float(value) if math.isfinite(value) else None
 
 
-def _number(value: Optional[float]) -> float:
+def _number(value: float | None) -> float:
   """Returns the number, or NaN for None, as JSON has no NaN."""
   return math.nan if value is None else value

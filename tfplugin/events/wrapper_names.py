@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 WRAPPERS = ('elastic_average', 'drop_stale', 'clip', 'towers', 'cross_shard')
 # Earlier spellings of the same wrappers, accepted until 2.0.
 FORMER = {'tower': 'towers', 'variable_clipping': 'clip'}
 
 
-def current(name: Optional[str]) -> Optional[str]:
+def current(name: str | None) -> str | None:
   """Returns today's name of a wrapper; any other text as it is.
 
   Example:

@@ -19,7 +19,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from typing import Optional
 
 from tfplugin.distribute import cluster_config
 from tfplugin.events import clock
@@ -205,7 +204,7 @@ class Outage:
 
 
 def begin_outage(kind: str, pid: int, secs: float,
-                 strength: Optional[float] = None) -> Outage:
+                 strength: float | None = None) -> Outage:
   """Begins an outage for some seconds; `strength` is that of `Fault`.
 
   It ends only if this process lives until then. `pid` may be this process.

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -60,7 +59,7 @@ class FaultHook(tf1.train.SessionRunHook):
     self._slow_secs = self._save_secs = 0.0
     # The duration of the last step with an exchange, and the start of one.
     self._exchange_secs = 0.0
-    self._began: Optional[float] = None
+    self._began: float | None = None
     self._has_saved = threading.Event()
     self._step = None
     self._exchanges = None
@@ -142,8 +141,8 @@ class FaultHook(tf1.train.SessionRunHook):
         pathlib.Path(self._model_dir).glob('*_temp*')):
       time.sleep(_POLL_SECS)
 
-  def _bring(self, phase: str, session: Optional[tf1.Session],
-             step: Optional[int] = None, is_signal: bool = True) -> None:
+  def _bring(self, phase: str, session: tf1.Session | None,
+             step: int | None = None, is_signal: bool = True) -> None:
     """Injects the faults of a phase that are due.
 
     `session` is None while it runs a step. Without `is_signal` the faults that
@@ -157,7 +156,7 @@ class FaultHook(tf1.train.SessionRunHook):
       self._log.write('injecting', fault=str(fault), run=self._run, step=step)
       self._act(fault, session)
 
-  def _act(self, fault: language.Fault, session: Optional[tf1.Session]) -> None:
+  def _act(self, fault: language.Fault, session: tf1.Session | None) -> None:
     if fault.kind == 'slow':
       self._slow_secs = fault.secs
     elif fault.kind == 'slow_save':
@@ -177,7 +176,7 @@ class FaultHook(tf1.train.SessionRunHook):
                 acts.process_of(fault.task, self._model_dir))
 
 
-def _next_step_exchanges() -> Optional[tf.Tensor]:
+def _next_step_exchanges() -> tf.Tensor | None:
   """Returns whether the next step exchanges; None where every step does."""
   counts = per_graph.of(tf1.get_default_graph()).counts
   due = [elastic.is_exchange_due(v.read_value(), counts[v.op.name].every)

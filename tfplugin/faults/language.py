@@ -26,8 +26,6 @@ import re
 import shutil
 import uuid
 from collections.abc import Sequence
-from typing import Optional
-from typing import Union
 
 from tfplugin.events import process
 
@@ -59,14 +57,14 @@ class Amount:
   meaning: str
   field: str = 'secs'
   pattern: str = r'\d+(\.\d+)?'
-  example: Union[float, str] = 5
+  example: float | str = 5
 
-  def format(self, value: Union[float, str]) -> str:
+  def format(self, value: float | str) -> str:
     """Returns the text of the amount."""
     return f'{self.word} {value:g} {self.unit}' if self.unit else (
         f'{self.word} {value}')
 
-  def take(self, words: _Words) -> Union[float, str]:
+  def take(self, words: _Words) -> float | str:
     """Returns the value of the amount that comes next."""
     words.take(f'"{self.word}" and {self.meaning}, as '
                f'"{self.format(self.example)}"', self.word)
@@ -146,10 +144,10 @@ class Fault:
   kind: str
   task: str
   phase: str
-  step: Optional[int] = None
-  secs: Optional[float] = None
-  strength: Optional[float] = None
-  python: Optional[str] = None
+  step: int | None = None
+  secs: float | None = None
+  strength: float | None = None
+  python: str | None = None
 
   def __str__(self) -> str:
     parts = [self.kind, self.task]

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -68,7 +67,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   def __init__(self, config: tf.estimator.RunConfig,
                space_limit_secs: float = refused_writes.LIMIT_SECS,
                listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
-               others: Optional[waits.LastSteps] = None):
+               others: waits.LastSteps | None = None):
     """Prepares the guard.
 
     Args:
@@ -125,7 +124,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     guarded_graphs.put(self._guard)
     guarded_graphs.in_place_of_close(guarded_graphs.close_in_time)
 
-  def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
+  def before_run(self, run_context) -> tf1.train.SessionRunArgs | None:
     """Fetches the global step, where a lost server may need it."""
     # Estimator's hook that saves reads it in each step of the chief, too.
     del run_context
@@ -149,7 +148,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     if self._guard is not None:
       self._guard.before_end(session)
 
-  def _make_last_save(self) -> Optional[last_saves.LastSave]:
+  def _make_last_save(self) -> last_saves.LastSave | None:
     if self._others is None:
       return None
     secs, steps = (self._config.save_checkpoints_secs,

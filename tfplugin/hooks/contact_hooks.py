@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from typing import Optional
 
 import tensorflow as tf
 
@@ -117,7 +116,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       return None
 
 
-def _what(missing: Optional[object]) -> str:
+def _what(missing: object | None) -> str:
   if missing is None:
     return 'its session did not reach every parameter server'
   names = ', '.join(sorted(name.decode() for name in missing))
@@ -156,7 +155,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self, config: tf.estimator.RunConfig,
-               time_limit_secs: Optional[float] = 600.0,
+               time_limit_secs: float | None = 600.0,
                still_limit_secs: float = 60.0):
     """Prepares the task that `config` describes.
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -105,11 +104,11 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
   def __init__(self,
                optimizer: elastic_average.ElasticAverageOptimizer,
                checkpoint_dir: str,
-               saver: Optional[tf1.train.Saver] = None,
-               save_secs: Optional[float] = None,
-               save_steps: Optional[int] = None,
+               saver: tf1.train.Saver | None = None,
+               save_secs: float | None = None,
+               save_steps: int | None = None,
                checkpoint_basename: str = 'model.ckpt',
-               listeners: Optional[Sequence] = None):
+               listeners: Sequence | None = None):
     """Prepares to save; make the hook after the train op.
 
     Args:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -38,7 +37,7 @@ class EventsHook(telemetry_hook.TelemetryHook):
   """
 
   def __init__(self, config: tf.estimator.RunConfig, every_secs: float = 5.0,
-               max_steps: Optional[int] = None):
+               max_steps: int | None = None):
     """Prepares the hook; the first event opens the file.
 
     Args:
@@ -58,14 +57,14 @@ class EventsSink(telemetry_hook.Sink):
   """Writer of reports as events of the task."""
 
   def __init__(self, config: tf.estimator.RunConfig,
-               max_steps: Optional[int] = None):
+               max_steps: int | None = None):
     """Stores the settings of `EventsHook`."""
     self._config = config
     self._first = {} if max_steps is None else {'max_steps': int(max_steps)}
-    self._log: Optional[event_log.EventLog] = None
-    self._step: Optional[tf.Variable] = None
-    self._distance: Optional[telemetry_hook.Distance] = None
-    self._staleness: Optional[telemetry_hook.Staleness] = None
+    self._log: event_log.EventLog | None = None
+    self._step: tf.Variable | None = None
+    self._distance: telemetry_hook.Distance | None = None
+    self._staleness: telemetry_hook.Staleness | None = None
     self._has_started = False
     self._has_trained = False
 
@@ -93,12 +92,12 @@ class EventsSink(telemetry_hook.Sink):
       self._log.write('starting', record.END, step=step)
     self._has_started = True
 
-  def fetches(self, asked: Any, is_due: bool) -> Optional[list[tf.Tensor]]:
+  def fetches(self, asked: Any, is_due: bool) -> list[tf.Tensor] | None:
     """Returns the staleness, if a report is due and the step computes it."""
     return self._staleness.of_step(asked) or None if is_due else None
 
   def write(self, report: telemetry_hook.Report,
-            fetched: Optional[list[int]]) -> None:
+            fetched: list[int] | None) -> None:
     """Writes a report as events."""
     kind = record.INSTANT if self._has_trained else record.BEGIN
     self._write(report, kind, telemetry_hook.most_stale(fetched))

@@ -18,7 +18,6 @@ import time
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -71,7 +70,7 @@ class Distance:
   def __init__(self):
     """Adds the ops that read it, if the graph averages variables."""
     pairs = per_graph.of(tf1.get_default_graph()).figure(per_graph.DISTANCE)
-    self._value: Optional[tf.Tensor] = None
+    self._value: tf.Tensor | None = None
     self._due = float('-inf')
     self._is_prepared = False
     if pairs:
@@ -128,7 +127,7 @@ class Staleness:
     return self._of_fetches[key]
 
 
-def most_stale(values: Optional[Sequence[int]]) -> dict[str, int]:
+def most_stale(values: Sequence[int] | None) -> dict[str, int]:
   """Returns `staleness`, the largest value; {} without values."""
   return {'staleness': max(map(int, values))} if values else {}
 
@@ -144,7 +143,7 @@ class Report:
 
   session: tf1.Session
   num_steps: int
-  steps_per_sec: Optional[float]
+  steps_per_sec: float | None
   tensors: Mapping[str, tf.Tensor]
 
   @functools.cached_property
@@ -203,7 +202,7 @@ class TelemetryHook(tf1.train.SessionRunHook):
     self._sinks_of_each_step = [s for s in sinks if s.fetches_each_step]
     self._tensors = {}
     self._num_steps = 0
-    self._reported: Optional[tuple[float, int]] = None
+    self._reported: tuple[float, int] | None = None
     self._due = float('-inf')
     self._is_due = False
 
@@ -219,7 +218,7 @@ class TelemetryHook(tf1.train.SessionRunHook):
     for sink in self._sinks:
       sink.begin_session(session)
 
-  def before_run(self, run_context) -> Optional[tf1.train.SessionRunArgs]:
+  def before_run(self, run_context) -> tf1.train.SessionRunArgs | None:
     """Fetches the tensors of the sinks."""
     # Decided once: a report that becomes due during a step has no fetches.
     self._is_due = time.monotonic() >= self._due

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -80,11 +79,11 @@ class CurveFile:
     write to the same file.
     """
     self._directory = directory
-    self._writer: Optional[tf1.summary.FileWriter] = None
+    self._writer: tf1.summary.FileWriter | None = None
     self._has_warned = False
 
-  def write(self, summaries: Iterable[Union[bytes, tf1.Summary]],
-            step: Optional[int] = None) -> None:
+  def write(self, summaries: Iterable[bytes | tf1.Summary],
+            step: int | None = None) -> None:
     """Adds Summary messages, encoded or not."""
     def add(writer):
       for summary in summaries:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -56,7 +55,7 @@ class TensorBoardHook(telemetry_hook.TelemetryHook):
   """
 
   def __init__(self, config: tf.estimator.RunConfig,
-               settings: Optional[Mapping[str, Any]] = None,
+               settings: Mapping[str, Any] | None = None,
                every_secs: float = 5.0):
     """Prepares the hook; the first write opens the file.
 
@@ -79,7 +78,7 @@ class TensorBoardSink(telemetry_hook.Sink):
   """Writer of reports as curves; the chief's orders the page, too."""
 
   def __init__(self, config: tf.estimator.RunConfig,
-               settings: Optional[Mapping[str, Any]] = None):
+               settings: Mapping[str, Any] | None = None):
     """Stores the settings of `TensorBoardHook`; the first write opens a file.
 
     Raises ValueError if `config` names no model_dir.
@@ -93,7 +92,7 @@ class TensorBoardSink(telemetry_hook.Sink):
     self._settings = dict(settings or {})
     self._file = tensorboard_files.CurveFile(self._directory())
     self._shows_settings = False
-    self._summaries: Optional[tf.Tensor] = None
+    self._summaries: tf.Tensor | None = None
 
   def begin(self) -> None:
     """Finds the summaries to write; the chief writes the order of the page."""
@@ -101,13 +100,13 @@ class TensorBoardSink(telemetry_hook.Sink):
     if self._task.is_chief:
       self._order_page()
 
-  def fetches(self, asked: Any, is_due: bool) -> Optional[tf.Tensor]:
+  def fetches(self, asked: Any, is_due: bool) -> tf.Tensor | None:
     """Returns the model's summaries, if a point is due."""
     del asked
     return self._summaries if is_due else None
 
   def write(self, report: telemetry_hook.Report,
-            fetched: Optional[bytes]) -> None:
+            fetched: bytes | None) -> None:
     """Writes a point."""
     summaries = [] if fetched is None else [fetched]
     scalars = _scalars(report)
@@ -131,7 +130,7 @@ class TensorBoardSink(telemetry_hook.Sink):
     return os.path.join(self._config.model_dir,
                         self._task.name.replace(':', '-'))
 
-  def _scalar_summaries(self) -> Optional[tf.Tensor]:
+  def _scalar_summaries(self) -> tf.Tensor | None:
     """Returns the model's summaries to write, or None.
 
     Estimator writes the chief's.

@@ -77,7 +77,7 @@ def entries_of_rows(part: tf.Tensor, axis: int, count: Rows) -> Any:
   return size * tf.minimum(tf.cast(count, tf.int64), 1)
 
 
-def row_shares(rows: Sequence[Union[int, tf.Tensor]]) -> list[Weight]:
+def row_shares(rows: Sequence[int | tf.Tensor]) -> list[Weight]:
   """Returns `rows[i] / sum{j} rows[j]`; the shares sum to 1.
 
   A batch without any row belongs to the first part. The shares are floats where

@@ -22,7 +22,7 @@ Rate = Union[float, tf.Tensor]
 
 
 def default_moving_rate(communication_period: int,
-                        num_worker: Union[int, tf.Tensor]) -> Rate:
+                        num_worker: int | tf.Tensor) -> Rate:
   """Returns the moving rate that is used when none is given.
 
     moving_rate = BETA / communication_period / num_worker

@@ -74,7 +74,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from typing import Optional
 
 # The fraction of the bits of an Ethernet link that are data: 1,448 bytes of a
 # TCP segment in a frame of 1,514.
@@ -135,7 +134,7 @@ class Cluster:
     return max(1 / self.num_ps, known)
 
 
-def _message_secs(cluster: Cluster, exchange_dtype: Optional[str]) -> float:
+def _message_secs(cluster: Cluster, exchange_dtype: str | None) -> float:
   """Returns m, the time of one message of the whole model."""
   if exchange_dtype not in BYTES_LEFT:
     raise ValueError(
@@ -145,7 +144,7 @@ def _message_secs(cluster: Cluster, exchange_dtype: Optional[str]) -> float:
 
 
 def cycle_secs(cluster: Cluster, between_secs: float,
-               exchange_dtype: Optional[str] = None,
+               exchange_dtype: str | None = None,
                in_parts: bool = False) -> float:
   """Returns the time C(Z) from one exchange of a worker to its next.
 
@@ -165,7 +164,7 @@ def cycle_secs(cluster: Cluster, between_secs: float,
 
 
 def _cycle_of_meeting_secs(cluster: Cluster, between_secs: float,
-                           exchange_dtype: Optional[str],
+                           exchange_dtype: str | None,
                            last: float) -> float:
   """Returns T(W) for a push of which the part `last` takes extra time."""
   message = _message_secs(cluster, exchange_dtype)
@@ -178,7 +177,7 @@ def _cycle_of_meeting_secs(cluster: Cluster, between_secs: float,
 
 
 def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
-                 exchange_dtype: Optional[str] = None) -> float:
+                 exchange_dtype: str | None = None) -> float:
   """Returns the time of `period` steps of elastic averaging.
 
   With `overlap` an exchange runs beside the next steps.
@@ -198,7 +197,7 @@ def elastic_secs(cluster: Cluster, period: int, overlap: bool = False,
 
 
 def hidden_period(cluster: Cluster,
-                  exchange_dtype: Optional[str] = None) -> int:
+                  exchange_dtype: str | None = None) -> int:
   """Returns the smallest period whose steps last as long as an exchange.
 
   Example:
@@ -225,7 +224,7 @@ def server_secs(cluster: Cluster, meets: bool = False) -> float:
   return max(cluster.step_secs + cluster.host_secs, secs)
 
 
-def ring_secs(cluster: Cluster, exchange_dtype: Optional[str] = None) -> float:
+def ring_secs(cluster: Cluster, exchange_dtype: str | None = None) -> float:
   """Returns the time of a step that sums gradients around a ring of workers.
 
   Example:

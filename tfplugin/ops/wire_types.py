@@ -22,7 +22,6 @@ References:
 
 from __future__ import annotations
 
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -47,7 +46,7 @@ Summand = Union[tf.Tensor, tf.IndexedSlices]
 Shape = Union[tf.TensorShape, tf.Tensor]
 
 
-def is_smaller(exchange_dtype: Optional[str], dtype: tf.DType) -> bool:
+def is_smaller(exchange_dtype: str | None, dtype: tf.DType) -> bool:
   """Returns whether values of `dtype` are sent in a smaller type.
 
   None as `exchange_dtype` makes nothing smaller.

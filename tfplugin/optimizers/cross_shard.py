@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -160,8 +159,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
 
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
-                      global_step: Optional[tf.Variable] = None,
-                      name: Optional[str] = None,
+                      global_step: tf.Variable | None = None,
+                      name: str | None = None,
                       skip_gradients_aggregation: bool = False):
     """Sums the gradients over the shards of each group and applies the sums.
 
@@ -214,7 +213,7 @@ class _Application:
   sums_totals = True
 
   def __init__(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
-               global_step: Optional[tf.Variable], name: Optional[str]):
+               global_step: tf.Variable | None, name: str | None):
     self._optimizer = optimizer
     self._apply_gradients = apply_gradients
     self._global_step = global_step
@@ -238,7 +237,7 @@ class _Application:
     return False
 
   def apply_sums(self, grads_and_vars: types.GradsAndVars,
-                 summing: Optional[contextlib.AbstractContextManager]):
+                 summing: contextlib.AbstractContextManager | None):
     """Applies the sums of the gradients over all replicas by the wrapper.
 
     A strategy that knows sums, and does not sum them again outside of

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Optional
 
 import tensorflow as tf
 
@@ -153,7 +152,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     self._eager_readings = {}  # One for each thread.
 
   @property
-  def accepted(self) -> Optional[tf.Tensor]:
+  def accepted(self) -> tf.Tensor | None:
     """Decision about the last built update: a bool scalar; None before one.
 
     Fetch it together with the train op to learn whether this worker's gradient
@@ -163,7 +162,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     return self._gate.decision and self._gate.decision.accepted
 
   @property
-  def staleness(self) -> Optional[tf.Tensor]:
+  def staleness(self) -> tf.Tensor | None:
     """The staleness of the last built update: an `int64` scalar, else None."""
     return self._gate.decision and self._gate.decision.staleness
 
@@ -178,7 +177,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     return self._counters.here().num_applied.value()
 
   @property
-  def num_nonfinite(self) -> Optional[tf.Tensor]:
+  def num_nonfinite(self) -> tf.Tensor | None:
     """The number of gradients that this worker dropped as not finite.
 
     An `int64` scalar; None unless `on_nonfinite` is `'drop'`.
@@ -219,8 +218,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
-                      global_step: Optional[tf.Variable] = None,
-                      name: Optional[str] = None,
+                      global_step: tf.Variable | None = None,
+                      name: str | None = None,
                       skip_gradients_aggregation: bool = False):
     """Applies the gradients unless they are stale.
 
@@ -302,7 +301,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       counters.summarize(FRACTION_TAG, NONFINITE_TAG)
 
 
-def _resolve_step(global_step: Optional[tf.Variable]) -> tf.Variable:
+def _resolve_step(global_step: tf.Variable | None) -> tf.Variable:
   """Returns the step that staleness is counted in."""
   step = tf1.train.get_global_step() if global_step is None else global_step
   if step is not None and not isinstance(step, tf.Variable):

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from typing import Optional
-from typing import Union
 
 import tensorflow as tf
 
@@ -114,13 +112,13 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       num_worker: int,
       ea_custom_getter: elastic_custom_getter.ElasticAverageCustomGetter,
       communication_period: int = 10,
-      moving_rate: Optional[float] = None,
-      rho: Union[float, tf.Tensor, None] = None,
+      moving_rate: float | None = None,
+      rho: float | tf.Tensor | None = None,
       use_locking: bool = True,
       synchronous: bool = False,
       name: str = 'ElasticAverageOptimizer',
       *,
-      options: Optional[elastic_settings.ElasticOptions] = None,
+      options: elastic_settings.ElasticOptions | None = None,
       **settings: Any):
     """Wraps `opt`.
 
@@ -191,7 +189,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
               for v in each.variables())]
 
   def compute_gradients(self, loss: types.LossLike,
-                        var_list: Optional[Iterable] = None,
+                        var_list: Iterable | None = None,
                         *args, **kwargs) -> types.GradsAndVars:
     """Returns the gradients of the loss plus the exploration penalty.
 
@@ -215,8 +213,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
-                      global_step: Optional[tf.Variable] = None,
-                      name: Optional[str] = None,
+                      global_step: tf.Variable | None = None,
+                      name: str | None = None,
                       skip_gradients_aggregation: bool = False):
     """Makes a local step, and an exchange when it is due.
 
@@ -313,7 +311,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         self, task_index, time_limit_secs, is_chief=is_chief)
 
   def swapping_saver(self, var_list: elastic_pairs.VarList = None,
-                     name: Optional[str] = 'swapping_saver',
+                     name: str | None = 'swapping_saver',
                      **saver_kwargs) -> tf1.train.Saver:
     """Returns a Saver of the centre, under the model's own names.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from types import SimpleNamespace
-from typing import Optional
 
 import tensorflow as tf
 
@@ -73,8 +72,8 @@ def is_applied_per_copy(optimizer: tf1.train.Optimizer) -> bool:
 def apply_reduced_gradients(
     optimizer: tf1.train.Optimizer,
     grads_and_vars: types.GradsAndVars,
-    global_step: Optional[tf.Variable] = None,
-    name: Optional[str] = None,
+    global_step: tf.Variable | None = None,
+    name: str | None = None,
 ):
   """Applies each replica's gradients to that replica's copy of the variables.
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import weakref
 from typing import Callable
-from typing import Optional
-from typing import Union
 
 import tensorflow as tf
 
@@ -68,8 +66,7 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
   # Kept for programs that name it. Nothing is stored under it.
   COLLECTION_FOR_GRAPH_STATES = 'replicate_model_fn_graph_states'
 
-  def __init__(self, optimizer_or_optimizer_fn: Union[
-      types.Optimizer, Callable[[], types.Optimizer]]):
+  def __init__(self, optimizer_or_optimizer_fn: types.Optimizer | Callable[[], types.Optimizer]):
     """Wraps an optimizer.
 
     Args:
@@ -111,8 +108,8 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
     return super().compute_gradients(loss, *args, **kwargs)
 
   def apply_gradients(self, grads_and_vars: types.GradsAndVars,
-                      global_step: Optional[tf.Variable] = None,
-                      name: Optional[str] = None,
+                      global_step: tf.Variable | None = None,
+                      name: str | None = None,
                       skip_gradients_aggregation: bool = False):
     """Applies the gradients once for all towers; see the base class."""
     if not tf.executing_eagerly():

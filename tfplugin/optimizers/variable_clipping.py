@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -134,7 +133,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     self._fraction_clipped = None
 
   @property
-  def fraction_clipped(self) -> Optional[tf.Tensor]:
+  def fraction_clipped(self) -> tf.Tensor | None:
     """The fraction of the checked slices that the last built update clips.
 
     A `float32` scalar in [0, 1]. It is part of the update: fetch it together
@@ -146,8 +145,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
-                      global_step: Optional[tf.Variable] = None,
-                      name: Optional[str] = None,
+                      global_step: tf.Variable | None = None,
+                      name: str | None = None,
                       skip_gradients_aggregation: bool = False):
     """Applies the gradients with the wrapped optimizer, then clips.
 
@@ -221,7 +220,7 @@ def _candidates(variables: list) -> list[tf.Variable]:
   return [*variables, *tf1.trainable_variables()]
 
 
-def _fraction(results: list) -> Optional[tf.Tensor]:
+def _fraction(results: list) -> tf.Tensor | None:
   """Returns the fraction of clipped slices; None under a strategy."""
   if not results or tf.distribute.has_strategy():
     return None
@@ -240,7 +239,7 @@ class VariableUpdate(NamedTuple):
 
   variables: Sequence[tf.Variable]
   gradients: Sequence[types.Gradient]
-  update_fn: Callable[[Sequence[tf.Variable], Optional[tf.Tensor]], Any]
+  update_fn: Callable[[Sequence[tf.Variable], tf.Tensor | None], Any]
 
 
 def update_after(first, updates: Sequence[VariableUpdate]) -> list:
@@ -262,7 +261,7 @@ def update_after(first, updates: Sequence[VariableUpdate]) -> list:
             for u in updates]
 
 
-def _touched_ids(gradients: Sequence[types.Gradient]) -> Optional[tf.Tensor]:
+def _touched_ids(gradients: Sequence[types.Gradient]) -> tf.Tensor | None:
   """Returns the row ids of sparse gradients; None if one of them is dense."""
   ids = [g.indices for g in gradients if isinstance(g, tf.IndexedSlices)]
   if len(ids) < len(gradients):
@@ -288,7 +287,7 @@ def _update_copies(strategy, first, updates, gradients) -> list:
   return results
 
 
-def _ids_of_replicas(strategy, gradients) -> Optional[tf.Tensor]:
+def _ids_of_replicas(strategy, gradients) -> tf.Tensor | None:
   """Returns the rows that any replica touched; None where they are unknown."""
   of_replicas = [strategy.experimental_local_results(g) for g in gradients]
   if any(len(g) < strategy.num_replicas_in_sync for g in of_replicas):

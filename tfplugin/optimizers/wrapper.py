@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -33,7 +32,7 @@ _APPLY = frozenset(
 _minimized_step = contextvars.ContextVar('_minimized_step', default=None)
 
 
-def minimized_step() -> Optional[tf.Variable]:
+def minimized_step() -> tf.Variable | None:
   """Returns the `global_step` that the user passed to `minimize`, or None."""
   return _minimized_step.get()
 
@@ -116,7 +115,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
     self._track_trackable(opt, 'base_optimizer')
 
   def minimize(self, loss: types.LossLike,
-               global_step: Optional[tf.Variable] = None, *args, **kwargs):
+               global_step: tf.Variable | None = None, *args, **kwargs):
     """Computes and applies gradients; see the base class.
 
     Other arguments go to the `apply_gradients` of the wrapped optimizer.
@@ -135,9 +134,9 @@ class OptimizerWrapper(tf1.train.Optimizer):
       loss: types.LossLike,
       var_list=None,
       gate_gradients: int = tf1.train.Optimizer.GATE_OP,
-      aggregation_method: Optional[int] = None,
+      aggregation_method: int | None = None,
       colocate_gradients_with_ops: bool = False,
-      grad_loss: Optional[tf.Tensor] = None,
+      grad_loss: tf.Tensor | None = None,
   ) -> types.GradsAndVars:
     """Computes gradients with the wrapped optimizer; see the base class."""
     return self._optimizer.compute_gradients(
@@ -152,8 +151,8 @@ class OptimizerWrapper(tf1.train.Optimizer):
   @_taking_more
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
-                      global_step: Optional[tf.Variable] = None,
-                      name: Optional[str] = None,
+                      global_step: tf.Variable | None = None,
+                      name: str | None = None,
                       skip_gradients_aggregation: bool = False):
     """Applies gradients with the wrapped optimizer; see the base class."""
     # Only when it is set: an optimizer written before TensorFlow 2.10 overrides
@@ -164,7 +163,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
         packing.sent_by_hand(grads_and_vars), global_step=global_step,
         name=name, **extra)
 
-  def get_slot(self, var: tf.Variable, name: str) -> Optional[tf.Variable]:
+  def get_slot(self, var: tf.Variable, name: str) -> tf.Variable | None:
     """Returns the wrapped optimizer's slot `name` of `var`, or None."""
     return self._optimizer.get_slot(var, name)
 

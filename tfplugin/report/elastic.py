@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
 
 import numpy as np
 
@@ -94,7 +93,7 @@ def _spread(points: Mapping[str, list]) -> list[tuple[float, float]]:
     return list(zip(times.tolist(), (largest - smallest).tolist()))
 
 
-def _moving_rate(run: run_data.RunData) -> Optional[float]:
+def _moving_rate(run: run_data.RunData) -> float | None:
   """Returns the share of the difference that moves; None if unknown."""
   if run.technique != 'elastic_average':
     return None

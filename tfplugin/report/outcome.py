@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 from tfplugin.events import record
 from tfplugin.report.reading import run_data
@@ -52,7 +51,7 @@ def _title(run: run_data.RunData) -> str:
   return f'{run.technique}{f" with {model}" if model else ""}'
 
 
-def _accuracy(run: run_data.RunData) -> Optional[float]:
+def _accuracy(run: run_data.RunData) -> float | None:
   """Returns the last accuracy of an evaluation."""
   last = [(curves['accuracy'].times[-1], curves['accuracy'].values[-1])
           for directory, curves in run.scalars.items()
@@ -84,7 +83,7 @@ def _session(number: int, events: Sequence[record.Event],
   }
 
 
-def _outcome(events: Sequence[record.Event], step: Optional[int],
+def _outcome(events: Sequence[record.Event], step: int | None,
              tasks: Sequence[str]) -> str:
   """Returns how the tasks that train ended a session."""
   last = {e.task: e for e in events if e.task in tasks} or {

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
 
 if typing.TYPE_CHECKING:
   from plotly.graph_objects import Figure
@@ -89,7 +88,7 @@ def figure(title: str, x_title: str, y_title: str, height: int = _HEIGHT,
 
 
 def lines(plot: Figure, curves: Mapping[str, Mapping[str, Any]],
-          dash: Optional[str] = None, mode: str = 'lines',
+          dash: str | None = None, mode: str = 'lines',
           first: int = 0) -> None:
   """Adds a line to a plot for each curve of `series.thin`, by name.
 
@@ -114,7 +113,7 @@ def lines(plot: Figure, curves: Mapping[str, Mapping[str, Any]],
       plot.data[-2].legendgroup = name
 
 
-def _lone(values: Sequence[Optional[float]]) -> list[int]:
+def _lone(values: Sequence[float | None]) -> list[int]:
   """Returns the indices of values between two gaps, where no line is drawn."""
   around = [None, *values, None]
   return [at for at, value in enumerate(values) if value is not None

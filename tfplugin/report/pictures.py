@@ -19,7 +19,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection
-from typing import Optional
 
 # Its names in Debian, in other distributions, and from Google.
 _NAMES = ('chromium', 'chromium-browser', 'google-chrome',
@@ -65,7 +64,7 @@ def browser() -> str:
   return found
 
 
-def take(page: pathlib.Path, panels: Optional[Collection[str]] = None,
+def take(page: pathlib.Path, panels: Collection[str] | None = None,
          ) -> dict[str, pathlib.Path]:
   """Writes a PNG of each panel beside the page; returns the files by name.
 

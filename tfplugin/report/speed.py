@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 from tfplugin.events import record
 from tfplugin.report import panel
@@ -114,7 +113,7 @@ def _sum(rates, unit: int, limit: int) -> dict[str, Any]:
   return series.thin(points.items(), limit)
 
 
-def _steps(run: run_data.RunData) -> dict[str, Optional[int]]:
+def _steps(run: run_data.RunData) -> dict[str, int | None]:
   """Returns first and last global step, and the number of repeated steps."""
   first, top, redone = None, None, 0
   # This task restores for all; the step that another one reads may be late.
@@ -171,7 +170,7 @@ def _task_secs(spans: Sequence[timeline.Span],
 
 
 def _move_redone(tasks: Mapping[str, dict[str, float]],
-                 steps: Mapping[str, Optional[int]]) -> None:
+                 steps: Mapping[str, int | None]) -> None:
   """Moves the time of lost steps to their cause, by one share for all tasks."""
   redone = steps['redone_steps']
   if redone:
@@ -187,7 +186,7 @@ def _move(secs: dict[str, float], cause: str, share: float) -> None:
 
 
 def balance(run: run_data.RunData,
-            steps: Mapping[str, Optional[int]]) -> Optional[dict[str, Any]]:
+            steps: Mapping[str, int | None]) -> dict[str, Any] | None:
   """Returns the balance of the batches, or None if the events lack the unit.
 
     made + unreported = kept + dropped + undone
@@ -234,7 +233,7 @@ def _unfinished(events: Sequence[record.Event]) -> Iterator[str]:
       yield str(details.get('fault') or details.get('error') or _NO_END)
 
 
-def balance_tables(section: Optional[Mapping[str, Any]]) -> list[panel.Table]:
+def balance_tables(section: Mapping[str, Any] | None) -> list[panel.Table]:
   """Returns the balance as rows; nothing without one."""
   if section is None:
     return []

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import numpy as np
 
@@ -108,7 +107,7 @@ def _with_shares(workers: dict[str, dict[str, Any]]) -> dict[str, Any]:
   return workers
 
 
-def _histograms(points: Mapping[str, Sequence]) -> dict[str, Optional[dict]]:
+def _histograms(points: Mapping[str, Sequence]) -> dict[str, dict | None]:
   """Returns counts by value for each worker, and by time and value for all."""
   if not points:
     return {'by_worker': None, 'over_time': None}

@@ -17,7 +17,6 @@ import pathlib
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
 from typing import Union
 
 from tfplugin.report import outcome
@@ -37,7 +36,7 @@ _MICROS = 1e6
 
 
 def write(run_dir: PathLike,
-          output_dir: Optional[PathLike] = None,
+          output_dir: PathLike | None = None,
           png: bool = False) -> dict[str, pathlib.Path]:
   """Writes the report of a run, which may still be running.
 
@@ -80,7 +79,7 @@ def write(run_dir: PathLike,
 
 def write_numbers(
     run_dir: PathLike,
-    output_dir: Optional[PathLike] = None) -> dict[str, pathlib.Path]:
+    output_dir: PathLike | None = None) -> dict[str, pathlib.Path]:
   """Writes the files that need no plotly: `report.json` and `trace.json`.
 
   Arguments, result and errors are as for `write`.

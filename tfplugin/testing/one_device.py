@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import NamedTuple
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -51,11 +50,11 @@ class _Model(NamedTuple):
 def assert_equals_one_device(
     model_fn: Callable[..., Any],
     input_fn: Callable[[], Any],
-    devices: Optional[Sequence[str]] = None,
+    devices: Sequence[str] | None = None,
     steps: int = 2,
     *,
-    decorator: Optional[Callable[[Callable], Callable]] = None,
-    params: Optional[dict[str, Any]] = None,
+    decorator: Callable[[Callable], Callable] | None = None,
+    params: dict[str, Any] | None = None,
     modes: Collection[str] = _MODES,
     rtol: float = 1e-4,
     atol: float = 1e-5,
@@ -154,7 +153,7 @@ def _is_gradient(name: str) -> bool:
 
 
 def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
-             modes: Collection[str], start: Optional[Numbers],
+             modes: Collection[str], start: Numbers | None,
              ) -> tuple[Numbers, Numbers]:
   """Returns the first values of the variables, and the numbers of a model."""
   numbers, variables = {}, dict(start or {})

@@ -17,6 +17,8 @@ _GROUPS = [[1, 3], [2, 0]]
 class _Recorder:
   """Records the way in which gradients are applied, and their values."""
 
+  takes_sums = False
+
   def apply(self, grads_and_vars):
     return 'apply', _values(grads_and_vars)
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -68,7 +67,7 @@ def is_part_of_branch(op: tf.Operation) -> bool:
       context.IsCondContext() for context in contexts) and _is_plain(op)
 
 
-def start_of_branch(op: tf.Operation) -> Optional[tf.Tensor]:
+def start_of_branch(op: tf.Operation) -> tf.Tensor | None:
   """Returns the tensor that is there if the branch around `op` is taken.
 
   None outside of branches of control flow v1, and for the tensor's own op.

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -124,8 +123,8 @@ class Rows:
   axis: int
   factor: int
   rank: int
-  before: Optional[int]
-  behind: Optional[int]
+  before: int | None
+  behind: int | None
 
 
 def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
@@ -209,7 +208,7 @@ def has_own_gradient(op: tf.Operation) -> bool:
   return bool(name)
 
 
-def bounds_of_rows(op: tf.Operation, rows: Optional[Rows],
+def bounds_of_rows(op: tf.Operation, rows: Rows | None,
                    ) -> list[tuple[int, int]]:
   """Returns the bounds that a `StridedSlice` gives for the rows of its input.
 

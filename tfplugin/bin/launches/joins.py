@@ -12,7 +12,6 @@ import json
 import socket
 import time
 from collections.abc import Mapping
-from typing import Optional
 
 from absl import flags
 
@@ -33,7 +32,7 @@ _EXAMPLE = '--join=10.0.0.7:22000'
 class RangeParser(flags.ArgumentParser):
   """Parser of `N`, or of `MIN:MAX`; returns (N, None) or (MIN, MAX)."""
 
-  def parse(self, argument: str) -> tuple[int, Optional[int]]:
+  def parse(self, argument: str) -> tuple[int, int | None]:
     """Returns the pair; raises ValueError for another form."""
     words = str(argument).split(':')
     if len(words) > 2 or not all(word.isdecimal() for word in words):
@@ -62,7 +61,7 @@ def check_address(address: str) -> None:
                      'run shows it as it starts.')
 
 
-def layout(address: str, model_dir: Optional[str] = None) -> layouts.Layout:
+def layout(address: str, model_dir: str | None = None) -> layouts.Layout:
   """Returns the layout of one worker that joins the run at `address`.
 
   `address` is a parameter server's. `RunFinishedError` is raised if the run

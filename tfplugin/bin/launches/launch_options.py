@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from typing import Optional
 
 from tfplugin.bin import ports
 from tfplugin.bin.launches import joins
@@ -51,16 +50,16 @@ class LaunchOptions:
 
   command: tuple[str, ...]
   logs_dir: str
-  workers: Optional[int] = None
-  max_workers: Optional[int] = None
+  workers: int | None = None
+  max_workers: int | None = None
   join: str = ''
   ps: int = 1
   evaluator: bool = False
-  bind: Optional[str] = None
+  bind: str | None = None
   hosts: tuple[str, ...] = ()
   slurm: bool = False
   host: str = ''
-  port: Optional[int] = None
+  port: int | None = None
   keep_going: bool = True
   evaluator_limit_secs: float = 120.0
   ps_limit_secs: float = 2.0
@@ -68,8 +67,8 @@ class LaunchOptions:
   max_restarts: int = 3
   restart_delay_secs: float = 1.0
   spare: bool = False
-  model_dir: Optional[str] = None
-  steps: Optional[int] = None
+  model_dir: str | None = None
+  steps: int | None = None
   stall_limit: float = 0.0
   grace_secs: float = 30.0
   show: tuple[str, ...] = (output.ALL,)

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
 
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
@@ -75,13 +74,13 @@ class Pods(NamedTuple):
   mount: str = ''
   claim_size: str = ''
   resources: Mapping[str, Mapping[str, str]] = types.MappingProxyType({})
-  max_workers: Optional[int] = None
+  max_workers: int | None = None
 
 
 def make_pods(name: str, image: str, policy: restarts.RestartPolicy,
               grace_secs: float, claim: str, claim_size: str = '',
               resources: Sequence[str] = (),
-              max_workers: Optional[int] = None) -> Pods:
+              max_workers: int | None = None) -> Pods:
   """Returns the settings; raises `ValueError` if Kubernetes would refuse one.
 
   `claim` is e.g. `runs=/runs`, the claim and its path; empty: none.

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import NamedTuple
-from typing import Optional
 
 from tfplugin.bin.launches import layouts
 from tfplugin.distribute import cluster_config
@@ -61,7 +60,7 @@ def read(environ: Mapping[str, str]) -> Step:
 
 
 def num_workers(step: Step, num_ps: int, has_evaluator: bool,
-                workers: Optional[int] = None) -> int:
+                workers: int | None = None) -> int:
   """Returns the number of workers: all tasks but the other ones.
 
   `workers` is the number that the user wants; None: all that are left. Too few
@@ -80,7 +79,7 @@ def num_workers(step: Step, num_ps: int, has_evaluator: bool,
 
 
 def layout(step: Step, workers: int, num_ps: int, has_evaluator: bool,
-           port: Optional[int] = None) -> layouts.Layout:
+           port: int | None = None) -> layouts.Layout:
   """Returns the layout, in which this process starts one task.
 
   Slurm's first processes are the parameter servers. The chief, the workers and

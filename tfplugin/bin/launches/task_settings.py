@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import Optional
 
 from tfplugin.bin.launches import layouts
 from tfplugin.distribute import cluster_config
@@ -49,7 +48,7 @@ class TaskSettings(NamedTuple):
   variables: Mapping[str, Mapping[str, str]]
   cpus: Mapping[str, Sequence[int]]
 
-  def command_of(self, task: cluster_config.Task) -> Optional[Sequence[str]]:
+  def command_of(self, task: cluster_config.Task) -> Sequence[str] | None:
     """Returns the command of a task alone; None if it has none."""
     return next(_most_special_first(self.commands, task), None)
 
@@ -58,7 +57,7 @@ class TaskSettings(NamedTuple):
     return dict(collections.ChainMap(
         *_most_special_first(self.variables, task)))
 
-  def cpus_of(self, task: cluster_config.Task) -> Optional[Sequence[int]]:
+  def cpus_of(self, task: cluster_config.Task) -> Sequence[int] | None:
     """Returns the CPUs of a task; None: any."""
     return next(_most_special_first(self.cpus, task), None)
 
@@ -169,7 +168,7 @@ class Start(NamedTuple):
   task: cluster_config.Task
   command: Sequence[str]
   variables: Mapping[str, str]
-  cpus: Optional[Sequence[int]]
+  cpus: Sequence[int] | None
 
 
 def make_starts(tasks: Sequence[cluster_config.Task], command: Sequence[str],

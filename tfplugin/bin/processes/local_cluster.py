@@ -23,8 +23,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
-from typing import Union
 
 from tfplugin.bin import ports
 from tfplugin.bin.processes import guard
@@ -95,13 +93,12 @@ class LocalCluster:
     failed: The role whose end ended the run; None if there was none.
   """
 
-  def __init__(self, log_dir: Union[str, os.PathLike], *,
-               on_lost: Optional[Callable[[role_process.Role], None]] = None,
-               policy: Optional[restarts.RestartPolicy] = None,
-               on_restart: Optional[Callable[[role_process.Role, float],
-                                             None]] = None,
+  def __init__(self, log_dir: str | os.PathLike, *,
+               on_lost: Callable[[role_process.Role], None] | None = None,
+               policy: restarts.RestartPolicy | None = None,
+               on_restart: Callable[[role_process.Role, float], None] | None = None,
                grace_secs: float = 5.0,
-               tf_config: Optional[Mapping[str, Any]] = None):
+               tf_config: Mapping[str, Any] | None = None):
     """Prepares an empty cluster; makes `log_dir` if it does not exist.
 
     `on_lost` is called once with each worker, or evaluator, that the run goes
@@ -115,15 +112,15 @@ class LocalCluster:
     self._on_restart = on_restart or (lambda role, delay: None)
     self._grace_secs = grace_secs
     self._tf_config = tf_config or {}
-    self._first_failure: Optional[tuple[role_process.Role, str]] = None
+    self._first_failure: tuple[role_process.Role, str] | None = None
     self._meeting_port = str(ports.pick_free(1)[0])
     self._mark = uuid.uuid4().hex
-    self._guard: Optional[subprocess.Popen] = None
-    self._spare: Optional[spare_lib.Spare] = None
+    self._guard: subprocess.Popen | None = None
+    self._spare: spare_lib.Spare | None = None
     self._interrupts = Interrupts()
     self.roles: list[role_process.Role] = []
     self.lost: list[role_process.Role] = []
-    self.failed: Optional[role_process.Role] = None
+    self.failed: role_process.Role | None = None
 
   def __enter__(self) -> LocalCluster:
     self._log_dir.mkdir(parents=True, exist_ok=True)
@@ -141,8 +138,8 @@ class LocalCluster:
 
   def start(self, task: cluster_config.Task, command: Sequence[str],
             cluster: Mapping[str, Sequence[str]],
-            environment: Optional[Mapping[str, str]] = None,
-            cpus: Optional[Sequence[int]] = None) -> role_process.Role:
+            environment: Mapping[str, str] | None = None,
+            cpus: Sequence[int] | None = None) -> role_process.Role:
     """Starts one role, with `environment` in addition to this process's.
 
     `cluster` becomes TF_CONFIG; an empty one starts a process that trains

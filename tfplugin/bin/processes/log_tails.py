@@ -7,7 +7,6 @@ from __future__ import annotations
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Optional
 
 _TAIL_LINES = 20
 
@@ -43,7 +42,7 @@ class Deprecations:
 
   def __init__(self):
     # The beginning of a line that belongs to the last one.
-    self._second: Optional[str] = None
+    self._second: str | None = None
 
   def has(self, line: str) -> bool:
     """Returns whether the next line is about deprecation."""
@@ -66,7 +65,7 @@ class Repeats:
   """
 
   def __init__(self):
-    self._message: Optional[str] = None
+    self._message: str | None = None
     self._format = ''
     # Further lines of the message, and the ones still expected in its copy.
     self._rest: list[str] = []

@@ -12,7 +12,6 @@ import dataclasses
 import math
 import signal
 from collections.abc import Mapping
-from typing import Optional
 
 from tfplugin.hooks.endings import lost_peers
 
@@ -113,7 +112,7 @@ class RestartPolicy:
     return self._delay_after(self.max_restarts - 1)
 
   def delay(self, job: str, status: int, num_restarts: int,
-            num_in_a_row: Optional[int] = None) -> Optional[float]:
+            num_in_a_row: int | None = None) -> float | None:
     """Returns the seconds until a task restarts; None if it does not.
 
     `num_restarts` counts all its restarts so far. `num_in_a_row` counts only

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Optional
 
 from tfplugin.bin.processes import log_tails
 from tfplugin.bin.processes import restarts
@@ -26,7 +25,7 @@ _RETRY_SECS = 1.0
 
 
 @contextlib.contextmanager
-def _running_on(cpus: Optional[Sequence[int]]) -> Iterator[None]:
+def _running_on(cpus: Sequence[int] | None) -> Iterator[None]:
   """Restricts this thread, and processes that it starts, to some CPUs."""
   if cpus is None:
     yield
@@ -53,7 +52,7 @@ class Role:
 
   def __init__(self, task: cluster_config.Task, command: Sequence[str],
                environment: Mapping[str, str], log_path: pathlib.Path,
-               address: str = '', cpus: Optional[Sequence[int]] = None):
+               address: str = '', cpus: Sequence[int] | None = None):
     """Starts the process; its output is appended to `log_path`.
 
     `environment` is the complete environment. `address` is empty without a
@@ -69,9 +68,9 @@ class Role:
     self._cpus = cpus
     self._start()
 
-  def _start(self, spare: Optional[spare_lib.Spare] = None) -> None:
-    self.status: Optional[int] = None
-    self.restart_at: Optional[float] = None
+  def _start(self, spare: spare_lib.Spare | None = None) -> None:
+    self.status: int | None = None
+    self.restart_at: float | None = None
     with open(self.log_path, 'a') as log, _running_on(self._cpus):
       self.log_start = log.tell()
       self._process = spare and self._cpus is None and spare.become(
@@ -95,7 +94,7 @@ class Role:
     """The seconds since the start of the current or last process."""
     return time.monotonic() - self._started_at
 
-  def restart(self, spare: Optional[spare_lib.Spare] = None) -> bool:
+  def restart(self, spare: spare_lib.Spare | None = None) -> bool:
     """Starts the process again, by a spare if it fits; returns whether.
 
     If the log cannot be opened, as on a full or read-only disk, the restart is
@@ -114,7 +113,7 @@ class Role:
     self._start(spare)
     return True
 
-  def poll(self) -> Optional[int]:
+  def poll(self) -> int | None:
     """Returns the exit status, or None while the process runs.
 
     After its end the remaining processes of its group are killed.

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
-from typing import Union
 
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import task_states
@@ -39,9 +37,9 @@ class TaskSummary(NamedTuple):
 
   task: str
   status: str
-  exit_status: Optional[int]
+  exit_status: int | None
   restarts: int
-  last_step: Optional[int]
+  last_step: int | None
   reasons: Sequence[str]
 
 
@@ -93,7 +91,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
           .rstrip() for row in rows]
 
 
-def path_in(directory: Union[str, os.PathLike], who: str = '') -> pathlib.Path:
+def path_in(directory: str | os.PathLike, who: str = '') -> pathlib.Path:
   """Returns the path of the summary in a directory.
 
   `who` names one of several launches of the run; empty: the only one.
@@ -104,7 +102,7 @@ def path_in(directory: Union[str, os.PathLike], who: str = '') -> pathlib.Path:
 
 
 def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
-          error: Optional[str] = None) -> None:
+          error: str | None = None) -> None:
   """Writes a session's summary as JSON; earlier sessions stay in the file.
 
   The directory exists. `error` says why the session failed; None: it did not.

@@ -17,8 +17,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Optional
-from typing import Union
 
 # Python's options that a spare gets, too.
 _OPTIONS = ('-u', '-B')
@@ -44,7 +42,7 @@ class Spare:
     self.pid = self._process.pid
 
   def become(self, command: Sequence[str], environment: Mapping[str, str],
-             log_path: Union[str, os.PathLike]) -> Optional[subprocess.Popen]:
+             log_path: str | os.PathLike) -> subprocess.Popen | None:
     """Runs `command` in the process, and returns the process.
 
     Returns None if it has ended, or was started for other tasks.

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
-from typing import Union
 
 import tensorflow as tf
 
@@ -24,7 +22,7 @@ _EVERY_SECS = 0.5
 
 def make_hook(log: event_log.EventLog, loss: tf.Tensor,
               figures: Mapping[str, tf.Tensor],
-              counts: Mapping[str, Union[tf.Tensor, Callable[[], tf.Tensor]]],
+              counts: Mapping[str, tf.Tensor | Callable[[], tf.Tensor]],
               ) -> telemetry_hook.TelemetryHook:
   """Returns the hook that writes an event twice a second, and at the end.
 
@@ -87,10 +85,10 @@ class StatusOfTask:
   """
 
   def __init__(self):
-    self.status: Optional[record.Sample] = None
-    self._last: Optional[record.Event] = None
+    self.status: record.Sample | None = None
+    self._last: record.Event | None = None
     # The last status of the session's earlier processes.
-    self._gone: Optional[record.Sample] = None
+    self._gone: record.Sample | None = None
 
   def begin_session(self) -> None:
     """Forgets the previous session."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -52,8 +51,8 @@ class Settings:
 
   log_dir: str
   summary_path: pathlib.Path
-  model_dir: Optional[str] = None
-  session: Optional[int] = None
+  model_dir: str | None = None
+  session: int | None = None
   policy: restarts.RestartPolicy = dataclasses.field(
       default_factory=restarts.RestartPolicy)
   keep_going: bool = True
@@ -168,7 +167,7 @@ class SupervisedRun:
 
   def start(self, task: cluster_config.Task, command: Sequence[str],
             environment: Mapping[str, str],
-            cpus: Optional[Sequence[int]] = None) -> role_process.Role:
+            cpus: Sequence[int] | None = None) -> role_process.Role:
     """Starts a task; see `LocalCluster.start`.
 
     A fault `upgrade` of the task changes the Python of its restarts.

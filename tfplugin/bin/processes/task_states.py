@@ -10,8 +10,6 @@ import pathlib
 import time
 from collections.abc import Iterable
 from collections.abc import Mapping
-from typing import Optional
-from typing import Union
 
 from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import clock
@@ -38,14 +36,14 @@ class State:
     faults: The faults that were caused, as texts.
   """
 
-  last: Optional[record.Event] = None
-  step: Optional[int] = None
+  last: record.Event | None = None
+  step: int | None = None
   open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
   details: dict[str, float] = dataclasses.field(default_factory=dict)
   samples: status_lib.StatusOfTask = dataclasses.field(
       default_factory=status_lib.StatusOfTask)
-  joined: Optional[float] = None
-  left: Optional[float] = None
+  joined: float | None = None
+  left: float | None = None
   ahead_secs: float = 0.0
   faults: list[str] = dataclasses.field(default_factory=list)
 
@@ -71,7 +69,7 @@ class State:
       self.open.pop(event.name, None)
 
   @property
-  def status(self) -> Optional[record.Sample]:
+  def status(self) -> record.Sample | None:
     """The newest sample; None if this session has none."""
     return self.samples.status
 
@@ -131,7 +129,7 @@ class State:
     return max(0.0, now + self.ahead_secs - event.time)
 
 
-def goal(states: Mapping[str, State]) -> Optional[int]:
+def goal(states: Mapping[str, State]) -> int | None:
   """Returns the global step at which the run ends; None if it is not known.
 
   The newest event counts: a later run may end at another step.
@@ -158,7 +156,7 @@ class TaskStates:
   `moved` is the time of the newest step by `time.monotonic`.
   """
 
-  def __init__(self, model_dir: Union[str, os.PathLike, None],
+  def __init__(self, model_dir: str | os.PathLike | None,
                tasks: Iterable[str] = (), from_start: bool = False):
     """Skips the events of earlier runs, unless `from_start`.
 
@@ -199,7 +197,7 @@ class TaskStates:
   def _paths(self) -> list[pathlib.Path]:
     return [] if self._dir is None else sorted(self._dir.glob('*.jsonl'))
 
-  def _take(self, line: bytes) -> Optional[str]:
+  def _take(self, line: bytes) -> str | None:
     """Returns the task that wrote the event; None for no event."""
     try:
       event = record.decode(line)

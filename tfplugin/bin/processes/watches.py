@@ -9,7 +9,6 @@ import pathlib
 import time
 from collections.abc import Callable
 from collections.abc import Sequence
-from typing import Optional
 
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
@@ -133,7 +132,7 @@ class LeftBehindWatch:
     self._states = states
     self._limit_secs = limit_secs
     self._say = say
-    self._since: Optional[float] = None
+    self._since: float | None = None
 
   def look(self, cluster: local_cluster.LocalCluster,
            ) -> list[role_process.Role]:

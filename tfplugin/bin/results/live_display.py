@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
-from typing import Optional
 from typing import Union
 
 from tfplugin.bin.processes import status
@@ -25,7 +24,7 @@ _PLAIN_EVERY_SECS = 10.0
 _WIDE = 60
 
 
-def find_terminal(no_color: Optional[bool] = None):
+def find_terminal(no_color: bool | None = None):
   """Returns the console of `rich` for `LiveDisplay`; None for lines alone.
 
   It is None if output goes to a file or a pipe, or without `rich`, an extra. It
@@ -63,8 +62,8 @@ class Lines:
       self._say(line)
 
   def update(self, states: Mapping[str, task_states.State],
-             ends: Optional[Mapping[str, str]] = None, is_last: bool = False,
-             steps: Optional[int] = None) -> None:
+             ends: Mapping[str, str] | None = None, is_last: bool = False,
+             steps: int | None = None) -> None:
     """Does nothing."""
 
 
@@ -77,7 +76,7 @@ class ProgressLines(Lines):
     self._steps = steps
     self._last_said = time.monotonic()
     # The newest sample at the line before.
-    self._last: Optional[record.Sample] = None
+    self._last: record.Sample | None = None
 
   def update(self, states: Mapping[str, task_states.State],
              *unused_args, **unused_kwargs) -> None:
@@ -119,7 +118,7 @@ class LiveDisplay:
   interrupts another thread in the middle of a line.
   """
 
-  def __init__(self, terminal, steps: Optional[int] = None,
+  def __init__(self, terminal, steps: int | None = None,
                is_kept: bool = False,
                clock: Callable[[], float] = time.monotonic):
     """Shows nothing yet.
@@ -161,8 +160,8 @@ class LiveDisplay:
       self._terminal.print(said, soft_wrap=True)
 
   def update(self, states: Mapping[str, task_states.State],
-             ends: Optional[Mapping[str, str]] = None, is_last: bool = False,
-             steps: Optional[int] = None) -> None:
+             ends: Mapping[str, str] | None = None, is_last: bool = False,
+             steps: int | None = None) -> None:
     """Shows the newest states of the tasks, at most twice a second.
 
     `ends` has, by name, the ends of tasks that do not run. `is_last` shows the
@@ -202,7 +201,7 @@ class LiveDisplay:
     return self._bar.get_renderable()
 
 
-def _make_bar(terminal, steps: Optional[int], clock: Callable[[], float]):
+def _make_bar(terminal, steps: int | None, clock: Callable[[], float]):
   from rich import progress
   total = '' if steps is None else f'/{steps}'
   bar = progress.Progress(

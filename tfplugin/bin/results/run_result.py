@@ -9,8 +9,6 @@ import os
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Optional
-from typing import Union
 
 import numpy as np
 import tensorflow as tf
@@ -43,11 +41,11 @@ class Result:
   """
 
   title: str
-  accuracy: Optional[float]
+  accuracy: float | None
   first_step: int
   last_step: int
   wall_secs: float
-  roles: Mapping[str, Optional[record.Sample]]
+  roles: Mapping[str, record.Sample | None]
   start_secs: Mapping[str, float]
   lost: Mapping[str, str]
   restarts: Mapping[str, int]
@@ -56,7 +54,7 @@ class Result:
 
 
 def read_result(options: options_lib.TrainOptions,
-                roles: Mapping[str, Optional[record.Sample]],
+                roles: Mapping[str, record.Sample | None],
                 summary: Sequence[run_summary.TaskSummary], start: float,
                 wall_secs: float, first_step: int) -> Result:
   """Returns the result of a run that has ended, and draws its curves.
@@ -124,7 +122,7 @@ def show(result: Result) -> None:
                    highlight=False)
 
 
-def _role(name: str, last: Optional[record.Sample], result: Result) -> str:
+def _role(name: str, last: record.Sample | None, result: Result) -> str:
   text = 'no step'
   if last is not None:
     text = f'{last.num_steps} step{"s" if last.num_steps != 1 else ""}'
@@ -145,7 +143,7 @@ def _fate(name: str, result: Result) -> str:
 
 
 def _accuracy(options: options_lib.TrainOptions, first_step: int,
-              last_step: int) -> Optional[float]:
+              last_step: int) -> float | None:
   """Returns the accuracy at the end of this run; None without an evaluation.
 
   Without an evaluator there may be one of an earlier run, which does not count.
@@ -171,7 +169,7 @@ def _norms(options: options_lib.TrainOptions) -> dict[str, float]:
   }
 
 
-def draw_curves(model_dir: Union[str, os.PathLike], title: str) -> pathlib.Path:
+def draw_curves(model_dir: str | os.PathLike, title: str) -> pathlib.Path:
   """Writes a PNG with loss and accuracy over the steps; returns its path."""
   # Imported late: matplotlib is an extra, and slow.
   from matplotlib import figure

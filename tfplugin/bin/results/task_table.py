@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import Optional
 
 from tfplugin.bin.processes import task_states
 
@@ -41,7 +40,7 @@ class Line(NamedTuple):
 
 
 def make_lines(states: Mapping[str, task_states.State], now: float,
-               ends: Optional[Mapping[str, str]] = None) -> list[Line]:
+               ends: Mapping[str, str] | None = None) -> list[Line]:
   """Returns a line for each task.
 
   `now` is in seconds since the epoch. `ends` has, by task, the known ends of

@@ -17,7 +17,6 @@ from collections.abc import Hashable
 from collections.abc import Sequence
 from typing import Callable
 from typing import NamedTuple
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -52,7 +51,7 @@ class ClipResult(NamedTuple):
 
 def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
          max_norm: norm_clipping.Bound,
-         ids: Optional[tf.Tensor] = None) -> ClipResult:
+         ids: tf.Tensor | None = None) -> ClipResult:
   """Clips a variable, after the current control dependencies.
 
   `parts` is the variable alone, or the parts of a variable that is partitioned
@@ -263,7 +262,7 @@ def _behind(operation):
 
 
 def call_by_shape(key: Hashable, fn: Callable[..., tuple[tf.Tensor, ...]],
-                  variable: tf.Variable, *inputs: Optional[tf.Tensor],
+                  variable: tf.Variable, *inputs: tf.Tensor | None,
                   ) -> tuple[tf.Tensor, ...]:
   """Returns `fn(variable, *inputs)`, built once for all variables of a shape.
 

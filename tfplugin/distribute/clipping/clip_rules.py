@@ -18,7 +18,6 @@ import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -44,7 +43,7 @@ class Rule:
   dims: tuple
 
 
-def normalize_dims(dims: Sequence[int], rank: Optional[int],
+def normalize_dims(dims: Sequence[int], rank: int | None,
                    name: str) -> tuple[int, ...]:
   """Returns `dims`, in [-rank, rank), sorted and not negative.
 

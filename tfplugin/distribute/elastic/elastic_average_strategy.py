@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -113,11 +112,10 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
 
   def __init__(
       self,
-      cluster_resolver: Optional[
-          tf.distribute.cluster_resolver.ClusterResolver] = None,
+      cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver | None = None,
       *,
-      options: Optional[elastic_settings.ElasticOptions] = None,
-      devices: Optional[Sequence[str]] = None,
+      options: elastic_settings.ElasticOptions | None = None,
+      devices: Sequence[str] | None = None,
       **settings: Any):
     settings = elastic_settings.ElasticSettings.of(
         ElasticAverageStrategy, options, settings)
@@ -156,7 +154,7 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
       super()._refuse_eager()
 
 
-def _local_devices(devices, resolver) -> Optional[Sequence[str]]:
+def _local_devices(devices, resolver) -> Sequence[str] | None:
   """Returns the devices that each train a copy; None in other cases."""
   if devices is None:
     gpus = [] if resolver.cluster_spec() else local_devices.devices_of('GPU')

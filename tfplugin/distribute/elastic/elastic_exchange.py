@@ -9,7 +9,6 @@ from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -202,8 +201,8 @@ class Exchange:
         gradient.indices)
     return after(gradient, [mark, *marks])
 
-  def counts(self, global_step: Optional[tf.Variable],
-             ) -> Optional[tf.Variable]:
+  def counts(self, global_step: tf.Variable | None,
+             ) -> tf.Variable | None:
     """Returns the counter that the optimizer, not the exchange, advances."""
     if global_step is None or self._settings.count_steps == 'local':
       return global_step
@@ -226,7 +225,7 @@ class Exchange:
     self.counters.append((step, advance))
 
   def end_step(self, train_ops: Sequence,
-               name: Optional[str] = None) -> tf.Operation:
+               name: str | None = None) -> tf.Operation:
     """Returns an op that ends the step: `train_ops`, exchange and count."""
     elastic_settings.refuse_accumulators()
     self._settings.check_exchanged([p.center.dtype for p in self.pairs])
@@ -302,7 +301,7 @@ class Exchange:
         is_finite, lambda: send(differences), lambda: self._skip(pairs),
         _written(pairs, counters))
 
-  def _wire(self, steps_before) -> Optional[pair_moves.Wire]:
+  def _wire(self, steps_before) -> pair_moves.Wire | None:
     """Returns the type on the network, for the exchange of the next step."""
     dtype = self._settings.exchange_dtype
     if dtype != wire_types.INT8:

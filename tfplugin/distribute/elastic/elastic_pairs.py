@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -54,11 +53,11 @@ class Pair:
   copies: Sequence[tf.Variable]
   center: tf.Variable
   trainable: bool
-  local_center: Optional[tf.Variable] = None
-  touched: Optional[tf.Variable] = None
+  local_center: tf.Variable | None = None
+  touched: tf.Variable | None = None
   is_dense: bool = False
-  feedback: Optional[tf.Variable] = None
-  initializer: Optional[tf.Operation] = None
+  feedback: tf.Variable | None = None
+  initializer: tf.Operation | None = None
   is_snapshot: bool = False
 
   @property
@@ -103,7 +102,7 @@ def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
 
 
 def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
-                 exchange_dtype: Optional[str]) -> list[tf.Variable]:
+                 exchange_dtype: str | None) -> list[tf.Variable]:
   """Returns the worker's variables beside the copies, as far as they exist."""
   views = [pair.local_center for pair in pairs if elastic.is_penalty(rho)]
   feedbacks = [pair.feedback for pair in pairs
@@ -112,7 +111,7 @@ def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
   return [v for v in (*views, *feedbacks, *touched) if v is not None]
 
 
-def read(variable: tf.Variable, rows: Optional[tf.Tensor] = None) -> tf.Tensor:
+def read(variable: tf.Variable, rows: tf.Tensor | None = None) -> tf.Tensor:
   """Returns a variable, or some `rows` of it, read on the variable's device."""
   with placement.only_on(variable.device):
     return (variable.read_value() if rows is None else
@@ -120,7 +119,7 @@ def read(variable: tf.Variable, rows: Optional[tf.Tensor] = None) -> tf.Tensor:
 
 
 def write(variable: tf.Variable, how: str, value: tf.Tensor,
-          rows: Optional[tf.Tensor] = None, **kwargs):
+          rows: tf.Tensor | None = None, **kwargs):
   """Assigns as `how`, 'add', 'sub' or 'update', on the variable's device."""
   with placement.only_on(variable.device):
     if rows is not None:
@@ -154,7 +153,7 @@ def all_variables(pairs: Sequence[Pair],
 
 
 def swapped(pairs: Sequence[Pair],
-            var_list: Union[Iterable, Mapping]) -> dict:
+            var_list: Iterable | Mapping) -> dict:
   """Returns the variables for a Saver, by name: centres in place of copies.
 
   Variables are compared by identity, never by name. A variable without a

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -67,7 +66,7 @@ class ElasticScope:
     """The averaged variables so far, in the order of their creation."""
     return list(self._pairs.values())
 
-  def pair_of(self, local: tf.Variable) -> Optional[elastic_pairs.Pair]:
+  def pair_of(self, local: tf.Variable) -> elastic_pairs.Pair | None:
     """Returns the `Pair` of a local variable, found by identity, or None."""
     return self._pairs.get(local.ref())
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -126,17 +125,17 @@ class ElasticOptions:
     1
   """
 
-  num_worker: Optional[int] = None
+  num_worker: int | None = None
   communication_period: int = 10
-  moving_rate: Optional[elastic.Rate] = None
-  rho: Optional[elastic.Rate] = 0.0
+  moving_rate: elastic.Rate | None = None
+  rho: elastic.Rate | None = 0.0
   synchronous: bool = False
   update_order: str = 'gradient_first'
-  count_steps: Optional[str] = None
+  count_steps: str | None = None
   statistics: str = 'average'
   sparse_exchange: bool = False
   on_nonfinite: str = 'apply'
-  exchange_dtype: Optional[str] = None
+  exchange_dtype: str | None = None
   overlap: bool = False
 
   def __post_init__(self):
@@ -186,7 +185,7 @@ class ElasticSettings(ElasticOptions):
   """Options with their consequences, as the package uses them."""
 
   @classmethod
-  def of(cls, form: Callable, options: Optional[ElasticOptions],
+  def of(cls, form: Callable, options: ElasticOptions | None,
          keywords: Mapping[str, Any], **defaults: Any) -> ElasticSettings:
     """Returns the `options` of a form, or those that its `keywords` make.
 

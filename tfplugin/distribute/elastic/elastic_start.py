@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -150,7 +149,7 @@ def check_start(task_index: int, num_worker: int,
 
 
 def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
-               server: str) -> Optional[StartBarrier]:
+               server: str) -> StartBarrier | None:
   """Returns the barrier of a synchronous start on a shared device, or None."""
   if not settings.synchronous:
     return None
@@ -159,8 +158,8 @@ def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
 
 
 def create_local_step(
-    device: str, settings: Optional[elastic_settings.ElasticSettings] = None,
-    task: Optional[cluster_task.ClusterTask] = None, server: str = '',
+    device: str, settings: elastic_settings.ElasticSettings | None = None,
+    task: cluster_task.ClusterTask | None = None, server: str = '',
 ) -> tf.Variable:
   """Makes the step counter; with `settings` it waits for the other workers."""
 
@@ -191,7 +190,7 @@ def copy_from_center(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:
   return tf.group(*updates)
 
 
-def init_fn_for_centers(own: Optional[Callable],
+def init_fn_for_centers(own: Callable | None,
                         pairs: Sequence[elastic_pairs.Pair]) -> Callable:
   """Returns an `init_fn` that copies the values set by `own` to the centres.
 

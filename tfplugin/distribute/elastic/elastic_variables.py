@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -67,7 +66,7 @@ def _is_floating(kwargs: dict[str, Any]) -> bool:
   return dtype is None or tf.as_dtype(dtype).base_dtype.is_floating
 
 
-def localized(collections: Optional[Sequence[str]]) -> list[str]:
+def localized(collections: Sequence[str] | None) -> list[str]:
   """Returns `collections` for a variable that is not to be saved or shared."""
   return [tf1.GraphKeys.LOCAL_VARIABLES
           if key == tf1.GraphKeys.GLOBAL_VARIABLES else key
@@ -89,7 +88,7 @@ def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
 def copies_of(next_creator: Callable, kwargs: dict[str, Any],
               server: AbstractContextManager,
               create_copies: Callable[..., tf.Variable],
-              ) -> tuple[tf.Variable, Optional[tf.Variable]]:
+              ) -> tuple[tf.Variable, tf.Variable | None]:
   """Makes a centre under the variable's name, and its copies.
 
   `create_copies` gets the creator of one copy, and its arguments, and makes one

@@ -19,7 +19,6 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -58,8 +57,8 @@ class Seen(NamedTuple):
   """
 
   sent: Sequence[tf.Tensor]
-  rows: Optional[tf.Tensor]
-  sizes: Optional[Sequence[int]] = None
+  rows: tf.Tensor | None
+  sizes: Sequence[int] | None = None
 
 
 class Differences(NamedTuple):
@@ -76,14 +75,14 @@ class Differences(NamedTuple):
 
   of_copies: Sequence[tf.Tensor]
   center: tf.Tensor
-  rows: Optional[tf.Tensor]
-  sent: Optional[Sequence[tf.Tensor]] = None
-  sizes: Optional[Sequence[int]] = None
-  kept: Optional[tf.Tensor] = None
+  rows: tf.Tensor | None
+  sent: Sequence[tf.Tensor] | None = None
+  sizes: Sequence[int] | None = None
+  kept: tf.Tensor | None = None
 
 
-def seen_of(pair: elastic_pairs.Pair, wire: Optional[Wire] = None,
-            sizes: Optional[Sequence[int]] = None) -> Seen:
+def seen_of(pair: elastic_pairs.Pair, wire: Wire | None = None,
+            sizes: Sequence[int] | None = None) -> Seen:
   """Returns the centre's value, at the centre's device."""
   rows = _touched_rows(pair)
   with placement.only_on(pair.center.device):
@@ -95,8 +94,8 @@ def seen_of(pair: elastic_pairs.Pair, wire: Optional[Wire] = None,
 
 
 def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
-                   wire: Optional[Wire] = None,
-                   seen: Optional[Seen] = None) -> Differences:
+                   wire: Wire | None = None,
+                   seen: Seen | None = None) -> Differences:
   """Returns the differences that an exchange of one variable moves.
 
     d[i] = moving_rate * (copy[i] - center),  of the values before any moves
@@ -121,7 +120,7 @@ def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
       None if differences[1:] else differences[0], seen.sizes)
 
 
-def is_rounded(pair: elastic_pairs.Pair, wire: Optional[Wire]) -> bool:
+def is_rounded(pair: elastic_pairs.Pair, wire: Wire | None) -> bool:
   """Returns whether `wire` sends this variable in a smaller type."""
   return wire is not None and wire_types.is_smaller(
       wire.dtype, pair.center.dtype)
@@ -221,7 +220,7 @@ def _arriving(pair: elastic_pairs.Pair, differences: Differences) -> tf.Tensor:
 
 
 def _parted(value: tf.Tensor,
-            sizes: Optional[Sequence[int]]) -> Sequence[tf.Tensor]:
+            sizes: Sequence[int] | None) -> Sequence[tf.Tensor]:
   """Returns `value` in parts of `sizes`, without a copy; None: one part."""
   return [value] if sizes is None else tf.split(tf.reshape(value, [-1]), sizes)
 
@@ -234,7 +233,7 @@ def _joined(parts: Sequence[tf.Tensor], like: tf.Variable) -> tf.Tensor:
     return tf.reshape(tf.concat(parts, 0), like.shape)
 
 
-def _touched_rows(pair: elastic_pairs.Pair) -> Optional[tf.Tensor]:
+def _touched_rows(pair: elastic_pairs.Pair) -> tf.Tensor | None:
   """Returns the ids of the rows to exchange; None: the whole variable."""
   if pair.touched is None or pair.is_dense:
     return None
@@ -244,7 +243,7 @@ def _touched_rows(pair: elastic_pairs.Pair) -> Optional[tf.Tensor]:
 
 def receive_all(
     pairs: Sequence[elastic_pairs.Pair], moving_rate: elastic.Rate,
-    wire: Optional[Wire] = None, has_parts: bool = False,
+    wire: Wire | None = None, has_parts: bool = False,
 ) -> list[Differences]:
   """Returns `differences_of` for variables that share messages."""
   seen = _all_seen(pairs, wire, _limits(pairs, wire) if has_parts else {})
@@ -304,7 +303,7 @@ def _num_bytes(pair, wire):
   return _num_elements(pair) * tf.as_dtype(dtype).size
 
 
-def _part_sizes(pair, wire, limits) -> Optional[list[int]]:
+def _part_sizes(pair, wire, limits) -> list[int] | None:
   """Returns the number of values in each part; None: sent as a whole."""
   size, limit = _num_bytes(pair, wire), limits.get(_way_to_worker(pair))
   if pair.copies[1:] or limit is None or size <= limit:
@@ -320,9 +319,9 @@ def _way_to_worker(pair) -> packing.Way:
   return pair.center.device, pair.local.device
 
 
-def _carried(values: Sequence[Optional[Sequence[tf.Tensor]]],
+def _carried(values: Sequence[Sequence[tf.Tensor] | None],
              ways: Sequence[packing.Way],
-             ) -> list[Optional[Sequence[tf.Tensor]]]:
+             ) -> list[Sequence[tf.Tensor] | None]:
   """Returns `values`, in parts or None, where they go; small ones packed."""
   whole = packing.carried(
       [parts[0] if parts is not None and len(parts) == 1 else None

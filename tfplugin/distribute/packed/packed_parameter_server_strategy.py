@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 import tensorflow as tf
 
 from tfplugin.distribute import parameter_server_base
@@ -44,7 +42,6 @@ class PackedParameterServerStrategy(
 
   def __init__(
       self,
-      cluster_resolver: Optional[
-          tf.distribute.cluster_resolver.ClusterResolver] = None):
+      cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver | None = None):
     super().__init__(parameter_server_base.ParameterServerExtended(
         self, parameter_server_base.resolver_or_default(cluster_resolver)))

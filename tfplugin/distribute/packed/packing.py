@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -49,8 +48,8 @@ INDEX_TYPES = frozenset((tf.int32, tf.int64))
 Way = tuple[str, str]
 
 
-def carried(values: Sequence[Optional[tf.Tensor]],
-            ways: Sequence[Way]) -> list[Optional[tf.Tensor]]:
+def carried(values: Sequence[tf.Tensor | None],
+            ways: Sequence[Way]) -> list[tf.Tensor | None]:
   """Returns `values`, of which small ones are at their destinations.
 
   Small ones with the same way and type are packed. The others, also None and
@@ -101,7 +100,7 @@ def sent_by_hand(grads_and_vars: types.GradsAndVars) -> types.GradsAndVars:
 
 
 def send_gradients(grads_and_vars: types.GradsAndVars,
-                   source: Optional[str] = None) -> types.GradsAndVars:
+                   source: str | None = None) -> types.GradsAndVars:
   """Returns the pairs with small gradients where their variables are.
 
   `source` is the device with the gradients; None: each one's own device.
@@ -264,7 +263,7 @@ def _are_packable_slices(value: Any) -> bool:
                      value.dtype))
 
 
-def are_small_rows(number: Optional[int], shape: tf.TensorShape,
+def are_small_rows(number: int | None, shape: tf.TensorShape,
                    dtype: tf.DType) -> bool:
   """Returns whether rows of a shape, perhaps an unknown number, are packed."""
   if dtype not in _TYPES or not shape.is_fully_defined() or (
@@ -276,7 +275,7 @@ def are_small_rows(number: Optional[int], shape: tf.TensorShape,
   return num_bytes <= MAX_BYTES
 
 
-def rows_bytes(number: Optional[int], shape: tf.TensorShape,
+def rows_bytes(number: int | None, shape: tf.TensorShape,
                dtype: tf.DType) -> int:
   """Returns how many bytes rows of a shape have, or count as having."""
   return (_NUM_ROWS if number is None else number) * (
@@ -303,7 +302,7 @@ def _num_bytes(value: tf.Tensor) -> int:
 
 
 @functools.cache
-def task_of(device: str) -> tuple[Optional[str], Optional[int]]:
+def task_of(device: str) -> tuple[str | None, int | None]:
   """Returns the job and the number of the task that `device` names."""
   spec = tf.DeviceSpec.from_string(device)
   return spec.job, spec.task

@@ -22,7 +22,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -51,7 +50,7 @@ class Membership(NamedTuple):
     joins: Whether this process is a worker that joins.
   """
 
-  max_workers: Optional[int] = None
+  max_workers: int | None = None
   joins: bool = False
 
   @property
@@ -146,7 +145,7 @@ def _table() -> tf.Tensor:
 
 
 def session_config(task: cluster_task.ClusterTask,
-                   config: Optional[tf1.ConfigProto] = None) -> tf1.ConfigProto:
+                   config: tf1.ConfigProto | None = None) -> tf1.ConfigProto:
   """Returns `config` with the cluster of a worker that joins.
 
   In any other task it is a copy of `config`. None stands for the default.

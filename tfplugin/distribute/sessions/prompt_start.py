@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -132,10 +131,10 @@ def poll_while(look: Callable[[], tf.Tensor],
 class _Wait:
   """A wait that is logged; it begins with the first look."""
 
-  def __init__(self, who: str, log: Optional[event_log.EventLog]):
+  def __init__(self, who: str, log: event_log.EventLog | None):
     self._who = who
     self._log = log
-    self._patience: Optional[time_limit.Patience] = None
+    self._patience: time_limit.Patience | None = None
 
   def check(self, whom: str, tasks: list[str]) -> None:
     if self._patience is None:

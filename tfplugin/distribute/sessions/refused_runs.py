@@ -28,7 +28,6 @@ import socket
 import threading
 import time
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -152,7 +151,7 @@ class RefusedRuns:
       session.close()
       return
 
-  def _written(self, session) -> Optional[float]:
+  def _written(self, session) -> float | None:
     """Returns the mark; None if the session is closed or fails."""
     try:
       return session.run(self._read)

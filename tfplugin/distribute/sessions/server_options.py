@@ -10,8 +10,6 @@ restarts, would wait without end for a worker that has finished.
 
 from __future__ import annotations
 
-from typing import Optional
-
 import tensorflow as tf
 
 from tfplugin import _tf_internals
@@ -59,7 +57,7 @@ def of_run(config: tf.estimator.RunConfig) -> tf1.ConfigProto:
   return options
 
 
-def of_session(session_config: Optional[tf1.ConfigProto]) -> tf1.ConfigProto:
+def of_session(session_config: tf1.ConfigProto | None) -> tf1.ConfigProto:
   """Returns the settings of a server: threads, devices and rpc options.
 
   `session_config` is the RunConfig's, or None. TensorFlow itself passes only
@@ -75,8 +73,8 @@ def of_session(session_config: Optional[tf1.ConfigProto]) -> tf1.ConfigProto:
 
 
 def with_filters(task: cluster_task.ClusterTask,
-                 config: Optional[tf1.ConfigProto]
-                ) -> Optional[tf1.ConfigProto]:
+                 config: tf1.ConfigProto | None
+                ) -> tf1.ConfigProto | None:
   """Returns the settings of a session of the default graph, with filters.
 
   Settings that have filters stay as they are. So do those of a graph with ops

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -233,7 +232,7 @@ class GroupReduction(met_updates.MetUpdates):
       return tf.group(*[copy.assign(first.read_value(), read_value=False)
                         for first, *others in copies for copy in others])
 
-  def init_all(self, scaffold: Optional[tf1.train.Scaffold]) -> Any:
+  def init_all(self, scaffold: tf1.train.Scaffold | None) -> Any:
     """Returns a scaffold whose `init_fn` starts the copies of all replicas.
 
     Estimator runs only the first replica's `init_fn`, which starts only the

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -116,12 +115,12 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
         else cls)
 
   def __init__(self,
-               devices: Optional[Sequence[str]] = None,
+               devices: Sequence[str] | None = None,
                reduction: str = shard_reduction.MEAN,
                group_assignment: groups_lib.GroupAssignment = None,
                engine: str = TENSORFLOW,
                *,
-               exchange_dtype: Optional[str] = None):
+               exchange_dtype: str | None = None):
     """Creates the strategy; with collectives, before any other op.
 
     Args:
@@ -179,7 +178,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     return self._group_assignment
 
   @property
-  def exchange_dtype(self) -> Optional[str]:
+  def exchange_dtype(self) -> str | None:
     """The type in which processes sum gradients, or None for their own."""
     return self._exchange_dtype
 
@@ -214,7 +213,7 @@ class _ClusterStrategy(CrossShardStrategy,
 _ClusterStrategy.__name__ = tf.distribute.MultiWorkerMirroredStrategy.__name__
 
 
-def _check_exchange_dtype(exchange_dtype: Optional[str], engine: str) -> None:
+def _check_exchange_dtype(exchange_dtype: str | None, engine: str) -> None:
   """Raises ValueError unless the engine sums values of the type."""
   if exchange_dtype not in (None, *wire_types.SUM_TYPES):
     raise ValueError(

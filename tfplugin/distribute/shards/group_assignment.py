@@ -16,7 +16,7 @@ GroupAssignment = Optional[list[list[int]]]
 
 
 def check(group_assignment: GroupAssignment,
-          num_shards: Optional[int] = None) -> None:
+          num_shards: int | None = None) -> None:
   """Raises ValueError unless the groups divide the shards equally.
 
   `group_assignment` is None, or a list of lists of shard indices. These must be

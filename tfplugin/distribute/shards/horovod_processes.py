@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -33,7 +32,7 @@ _MEAN = tf.distribute.ReduceOp.MEAN
 _LIMIT_SECS = 600.0
 
 
-def _initialised() -> Optional[Any]:
+def _initialised() -> Any | None:
   """Returns the module `horovod.tensorflow`, if it has been initialised."""
   module = sys.modules.get('horovod.tensorflow')
   return module if module is not None and module.is_initialized() else None

@@ -37,7 +37,6 @@ import contextlib
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -101,7 +100,7 @@ def minimising(strategy: tf.distribute.Strategy,
                ) -> contextlib.AbstractContextManager:
   """Makes v1 optimizers in replicas of `strategy` minimise `scale(loss)`."""
 
-  def scaled(loss: tf.Tensor) -> Optional[tf.Tensor]:
+  def scaled(loss: tf.Tensor) -> tf.Tensor | None:
     is_own = tf.distribute.get_strategy() is strategy and (
         not tf.distribute.in_cross_replica_context())
     return scale(loss) if is_own else None

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -197,7 +196,7 @@ class SharingReplicas(Replicas):
 def cross_replica_sum(
     x: all_reduce.Summand,
     group_assignment: groups_lib.GroupAssignment = None,
-    name: Optional[str] = None,
+    name: str | None = None,
 ) -> all_reduce.Summand:
   """Sums `x` over the shards of its group.
 

@@ -8,7 +8,6 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -48,8 +47,8 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   _collective_key_base = 0
 
   def __init__(self, devices: Sequence[str],
-               loss_weights: Optional[Sequence[batch_parts.Weight]] = None,
-               shares_of_rows: Optional[Sequence[batch_parts.Weight]] = None,
+               loss_weights: Sequence[batch_parts.Weight] | None = None,
+               shares_of_rows: Sequence[batch_parts.Weight] | None = None,
                group_assignment: groups_lib.GroupAssignment = None):
     """Makes a strategy for one graph, with a shard on each of `devices`.
 
@@ -80,7 +79,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
         self, lambda loss: shard_loss.with_whole_sums(loss, self.num_shards))
 
   def build(self, fn: Callable[[int], Any],
-            batch: Optional[Sequence[Any]] = None,
+            batch: Sequence[Any] | None = None,
             ) -> tuple[shard_run.ShardRun, list[Any]]:
     """Returns the run of the shards, and the result of `fn` in each of them.
 

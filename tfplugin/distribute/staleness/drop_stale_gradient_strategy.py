@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -83,8 +82,7 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
 
   def __init__(
       self,
-      cluster_resolver: Optional[
-          tf.distribute.cluster_resolver.ClusterResolver] = None,
+      cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver | None = None,
       *,
       staleness: int,
       on_nonfinite: str = nonfinite.APPLY):
@@ -126,7 +124,7 @@ class _Gates:
   passing: context_value.Inside = dataclasses.field(
       default_factory=context_value.Inside)
   counts_nonfinite: bool = False
-  counters: Optional[_Counters] = None
+  counters: _Counters | None = None
   own_counts: list[tuple[tf.Operation, tf.Tensor, tf.Tensor]] = (
       dataclasses.field(default_factory=list))
 
@@ -135,7 +133,7 @@ class _Gates:
     self.counters = self.counters or _Counters(
         'stale_gradients', counts_nonfinite=self.counts_nonfinite)
 
-  def accepted_of_count(self) -> Optional[tf.Tensor]:
+  def accepted_of_count(self) -> tf.Tensor | None:
     """Returns the replicas' decision for a count by the model itself.
 
     None before the decision.
@@ -248,8 +246,8 @@ class _Gated:
     self._gates = gates
 
   def apply_gradients(self, grads_and_vars: types.GradsAndVars,
-                      global_step: Optional[tf.Variable] = None,
-                      name: Optional[str] = None, **kwargs):
+                      global_step: tf.Variable | None = None,
+                      name: str | None = None, **kwargs):
     """Applies the gradients unless they are stale."""
     grads_and_vars = list(grads_and_vars)
     step = parameter_server_base.global_step()

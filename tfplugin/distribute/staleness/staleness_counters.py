@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -39,7 +38,7 @@ class WorkerCounters:
         f'{prefix}/num_dropped', device)
     self.num_applied = worker_variables.WorkerCounter(
         f'{prefix}/num_applied', device)
-    self.num_nonfinite: Optional[worker_variables.WorkerCounter] = None
+    self.num_nonfinite: worker_variables.WorkerCounter | None = None
     if counts_nonfinite:
       self.num_nonfinite = worker_variables.WorkerCounter(
           f'{prefix}/num_nonfinite', device)
@@ -186,7 +185,7 @@ class StaleCounterSaver(tf1.train.Saver):
   def __init__(self, counters: Iterable[tf.Variable], **kwargs: Any):
     """Prepares to save all variables; a checkpoint may lack the `counters`."""
     self._counters = {counter.op.name: counter for counter in counters}
-    self._others: Optional[tf1.train.Saver] = None
+    self._others: tf1.train.Saver | None = None
     super().__init__(defer_build=True, **kwargs)
 
   def build(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -57,10 +56,10 @@ class StalenessGate:
     """Stores the largest staleness that is applied, and the policy for NaNs."""
     self._max_staleness = max_staleness
     self._on_nonfinite = nonfinite.check_policy(on_nonfinite)
-    self.decision: Optional[Decision] = None
+    self.decision: Decision | None = None
 
   def decide(self, step: tf.Variable, gradients: Sequence[types.Gradient],
-             reading: Optional[tf.Tensor] = None,
+             reading: tf.Tensor | None = None,
              names: Sequence[str] = ()) -> Decision:
     """Returns and keeps a decision about the gradients of one step, not None.
 
@@ -106,7 +105,7 @@ class OneDecision(StalenessGate):
   """
 
   def decide(self, step: tf.Variable, gradients: Sequence[types.Gradient],
-             reading: Optional[tf.Tensor] = None,
+             reading: tf.Tensor | None = None,
              names: Sequence[str] = ()) -> Decision:
     """Returns the first decision, checked for these gradients."""
     if self.accepted_here is None:
@@ -115,7 +114,7 @@ class OneDecision(StalenessGate):
     return self._judged(self.decision, gradients, names)
 
   @property
-  def accepted_here(self) -> Optional[tf.Tensor]:
+  def accepted_here(self) -> tf.Tensor | None:
     """The decision that the current branch can use, or None before it."""
     if self.decision is None or not _tf_internals.is_usable_here(
         self.decision.accepted):

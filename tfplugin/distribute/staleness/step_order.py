@@ -17,7 +17,6 @@ from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -128,7 +127,7 @@ def _begins_work(op: tf.Operation, step: tf.Operation) -> bool:
 
 
 def _watch_for_writes(
-    reading: tf.Tensor, source: tf.Operation, barrier: Optional[tf.Operation],
+    reading: tf.Tensor, source: tf.Operation, barrier: tf.Operation | None,
     is_barrier: Callable[[tf.Operation], bool] = lambda op: True) -> None:
   """Makes writes of the step that run with `source` wait for `barrier`.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 from typing import Union
 
 import tensorflow as tf
@@ -40,7 +39,7 @@ class JoinedBatches:
   rows: Sequence[Rows]
 
   @property
-  def num_rows(self) -> Optional[int]:
+  def num_rows(self) -> int | None:
     """The number of rows, where it is static."""
     return sum(self.rows) if all(
         isinstance(rows, int) for rows in self.rows) else None
@@ -53,7 +52,7 @@ class JoinedBatches:
     return begins, self.rows
 
 
-def join(batches: Sequence[Any]) -> Optional[JoinedBatches]:
+def join(batches: Sequence[Any]) -> JoinedBatches | None:
   """Returns the batch of all towers; None if no tower has separate rows.
 
   `batches` has a nest of tensors for each tower. Tensors that are the same in

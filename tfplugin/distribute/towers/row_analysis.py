@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -55,7 +54,7 @@ class RowAnalysis:
       once.
   """
 
-  def __init__(self, leaves: Sequence[tf.Tensor], num_rows: Optional[int],
+  def __init__(self, leaves: Sequence[tf.Tensor], num_rows: int | None,
                splits_batch_norm: bool,
                composites: Sequence[Any] = ()):
     """Starts from the tensors of a batch.
@@ -229,7 +228,7 @@ class RowAnalysis:
             t.ref() not in self._depends and (
                 self._scratch.value_of_shape(self._whole_of(t)) == shape)]
 
-  def place_of_rows(self, op: tf.Operation) -> Optional[tuple[int, int]]:
+  def place_of_rows(self, op: tf.Operation) -> tuple[int, int] | None:
     """Returns where the static shape that `op` makes has its rows.
 
     The result has the dimension, and the number of entries of a row in it.
@@ -286,7 +285,7 @@ class RowAnalysis:
     self._part.update(zip((t.ref() for t in op.outputs), made.outputs))
 
   def _rows_of(self, whole: tf.Tensor, part: tf.Tensor,
-               ) -> Optional[_tf_internals.Rows]:
+               ) -> _tf_internals.Rows | None:
     """Returns the position of the rows in two sizes of a tensor, or None."""
     return scratch_graph.rows_between(whole.shape, part.shape, self._num_rows)
 
@@ -324,7 +323,7 @@ class RowAnalysis:
     return bool(self._whole_of(tensor).shape.rank) and (
         self._first_size(tensor) is None)
 
-  def _first_size(self, tensor: tf.Tensor) -> Optional[int]:
+  def _first_size(self, tensor: tf.Tensor) -> int | None:
     sizes = self._whole_of(tensor).shape
     return tf.compat.dimension_value(sizes[0]) if sizes.rank else None
 

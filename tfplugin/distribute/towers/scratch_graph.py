@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -65,7 +64,7 @@ class ScratchGraph:
         return made
     return self.placeholder(tensor.dtype, tensor.shape)
 
-  def _computed(self, tensor: tf.Tensor, depth: int) -> Optional[tf.Tensor]:
+  def _computed(self, tensor: tf.Tensor, depth: int) -> tf.Tensor | None:
     """Returns `tensor` computed again, if it is a size and no variable.
 
     Shape inference knows values that `tf.get_static_value` does not know.
@@ -77,7 +76,7 @@ class ScratchGraph:
     made = self.copy(op, [self.stand_in(t, True, depth) for t in op.inputs])
     return None if made is None else made.outputs[tensor.value_index]
 
-  def value_of_shape(self, sizes: tf.Tensor) -> Optional[list[int]]:
+  def value_of_shape(self, sizes: tf.Tensor) -> list[int] | None:
     """Returns the value of `sizes`, a shape, or None if it is not known."""
     try:
       with self._graph.as_default():
@@ -86,7 +85,7 @@ class ScratchGraph:
       return None
     return shape.as_list() if shape.is_fully_defined() else None
 
-  def values(self, sizes: tf.Tensor) -> Optional[list[int]]:
+  def values(self, sizes: tf.Tensor) -> list[int] | None:
     """Returns the values of a few sizes; None if they are not known."""
     count, dtype = sizes.shape.num_elements(), sizes.dtype
     if count is None or count > _MOST_SIZES or not (
@@ -98,7 +97,7 @@ class ScratchGraph:
                for i in range(count)]
     return None if None in found else [size - _OFFSET for size in found]
 
-  def copy(self, op: tf.Operation, inputs) -> Optional[tf.Operation]:
+  def copy(self, op: tf.Operation, inputs) -> tf.Operation | None:
     """Returns `op` with other inputs; None if they do not fit."""
     try:
       with self._graph.as_default(), tf1.device(None):
@@ -207,7 +206,7 @@ def part_rows(num_rows: int) -> int:
   return _OTHER_PART_ROWS if num_rows == _PART_ROWS else _PART_ROWS
 
 
-def behind_rows(sizes: Sequence[Optional[int]]) -> list[int]:
+def behind_rows(sizes: Sequence[int | None]) -> list[int]:
   """Returns the sizes of a tensor behind its rows, each one known."""
   return [_UNKNOWN[i % len(_UNKNOWN)] if size is None else size
           for i, size in enumerate(sizes[1:])]
@@ -220,7 +219,7 @@ def has_unknown_sizes(leaves: Sequence[Any]) -> bool:
 
 
 def rows_between(whole: Any, part: Any, num_rows: int,
-                 ) -> Optional[_tf_internals.Rows]:
+                 ) -> _tf_internals.Rows | None:
   """Returns the place of the rows in two shapes of a tensor, or None.
 
   `whole` has `num_rows` rows, and `part` as many as a part has.
@@ -238,7 +237,7 @@ def rows_between(whole: Any, part: Any, num_rows: int,
   return place_of(whole, axis, factor)
 
 
-def place_of(sizes: Sequence[Optional[int]], axis: int,
+def place_of(sizes: Sequence[int | None], axis: int,
              factor: int) -> _tf_internals.Rows:
   """Returns the place of rows that have `factor` entries of a dimension."""
   return _tf_internals.Rows(
@@ -246,5 +245,5 @@ def place_of(sizes: Sequence[Optional[int]], axis: int,
       _product([factor, *sizes[axis + 1:]]))
 
 
-def _product(sizes: Sequence[Optional[int]]) -> Optional[int]:
+def _product(sizes: Sequence[int | None]) -> int | None:
   return None if None in sizes else math.prod(sizes)

@@ -23,7 +23,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -50,8 +49,8 @@ class SplitGraph:
   """Graph of a model whose row-wise ops move to the devices of towers."""
 
   def __init__(self, dense: Sequence[tf.Tensor], composites: Sequence[Any],
-               num_rows: Optional[int], divide: Callable[[], Bounds],
-               devices: Sequence[str], moments: Optional[Callable],
+               num_rows: int | None, divide: Callable[[], Bounds],
+               devices: Sequence[str], moments: Callable | None,
                parts: Sequence[Sequence[tf.Tensor]] = ()):
     """Starts where the model begins; no op is made before the model's.
 
@@ -322,7 +321,7 @@ class SplitGraph:
             tf.where(has_rows, tf.cast(size, tf.int64), count))
 
   @contextlib.contextmanager
-  def _building(self, scope: Optional[str], device: Optional[str] = None,
+  def _building(self, scope: str | None, device: str | None = None,
                 ) -> Iterator[None]:
     """Makes ops outside the model, in any current context."""
     scope = f'{self._prefixes[0]}/{scope}/' if scope else ''

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -46,7 +45,7 @@ def build(fn: Callable[[], Any], split: split_graph.SplitGraph) -> Any:
           if hasattr(result, 'export_outputs') else whole(result))
 
 
-def _gradients_of(graph: tf.Graph) -> Optional[Callable]:
+def _gradients_of(graph: tf.Graph) -> Callable | None:
   """Returns the function that takes the gradients of a graph with towers."""
   split = _splits.get(graph)
   return split and split.gradients
@@ -95,7 +94,7 @@ def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
         'ones are: %s.', len(names), ', '.join(names[:3]))
 
 
-def check_loss_reduction(loss_reduction: Optional[str]) -> None:
+def check_loss_reduction(loss_reduction: str | None) -> None:
   """Raises unless `loss_reduction` makes the loss of a tower a scalar.
 
   The towers of tf.contrib needed the argument; here no number depends on it.

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -93,8 +92,8 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
     1.8667
   """
 
-  def __init__(self, devices: Optional[Sequence[str]] = None,
-               loss_reduction: Optional[str] = None):
+  def __init__(self, devices: Sequence[str] | None = None,
+               loss_reduction: str | None = None):
     """Makes a strategy over devices of this process.
 
     Args:

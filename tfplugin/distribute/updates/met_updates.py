@@ -23,7 +23,6 @@ import weakref
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -156,8 +155,8 @@ class OnEachCopy:
     self._state = {}
 
   def apply_gradients(self, grads_and_vars: types.GradsAndVars,
-                      global_step: Optional[tf.Variable] = None,
-                      name: Optional[str] = None, **kwargs: Any):
+                      global_step: tf.Variable | None = None,
+                      name: str | None = None, **kwargs: Any):
     """Applies the gradients of all replicas; called in each."""
     grads_and_vars = list(grads_and_vars)
     # By closure: `merge_call` would replace the variables by their copies.
@@ -226,7 +225,7 @@ class OnEachCopy:
 
 
 @contextlib.contextmanager
-def _store(store: Optional[Sequence]) -> Iterator[None]:
+def _store(store: Sequence | None) -> Iterator[None]:
   """Limits `get_variable` to the variables of `store`; None: no limit."""
   if store is None:
     yield

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -20,7 +19,7 @@ tf1 = tf.compat.v1
 
 def create(make_value: Callable[[], Any], name: str, device: str,
            is_reference: bool = False,
-           is_listed: Optional[bool] = True) -> tf.Variable:
+           is_listed: bool | None = True) -> tf.Variable:
   """Makes a variable of one worker, neither trained nor saved nor shared.
 
   It belongs to the graph around functions and branches. The creators of
@@ -71,7 +70,7 @@ class WorkerCounter:
     self.variable = create(
         lambda: tf.zeros([], tf.int64), name, device)
 
-  def increment(self, where: Optional[tf.Tensor] = None) -> tf.Operation:
+  def increment(self, where: tf.Tensor | None = None) -> tf.Operation:
     """Returns an op that adds 1, unless the bool scalar `where` is false."""
     added = 1 if where is None else tf.cast(where, tf.int64)
     return self.variable.assign(self.value() + added)

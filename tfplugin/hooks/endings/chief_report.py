@@ -15,7 +15,6 @@ import posixpath
 import time
 import uuid
 from collections.abc import Iterator
-from typing import Optional
 
 import tensorflow as tf
 
@@ -107,8 +106,8 @@ class Watch:
   """Check of an evaluator whether further checkpoints will be written."""
 
   def __init__(self, task: cluster_task.ClusterTask, model_dir: str,
-               time_limit_secs: Optional[float],
-               max_steps: Optional[int] = None):
+               time_limit_secs: float | None,
+               max_steps: int | None = None):
     """Begins to watch.
 
     The evaluator waits up to `time_limit_secs` seconds while the chief is
@@ -181,7 +180,7 @@ class Watch:
       return True
     return False
 
-  def _report(self) -> Optional[str]:
+  def _report(self) -> str | None:
     if not is_written(self._model_dir):
       return None
     with tf.io.gfile.GFile(

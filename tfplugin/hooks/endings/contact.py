@@ -13,7 +13,6 @@ import socket
 import time
 from collections.abc import Iterable
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -38,7 +37,7 @@ def unreachable(cluster_spec: tf.train.ClusterSpec,
 
 
 def wait_for_servers(cluster_spec: tf.train.ClusterSpec, who: str,
-                     time_limit_secs: Optional[float],
+                     time_limit_secs: float | None,
                      while_waiting: Callable[[], None] = lambda: None) -> None:
   """Waits until every parameter server runs; returns at once without any.
 
@@ -63,7 +62,7 @@ class Contact:
   """The time for which another task has been unreachable."""
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec, name: str, who: str,
-               time_limit_secs: Optional[float]):
+               time_limit_secs: float | None):
     """Prepares the checks of the task `name` for the task `who`.
 
     A limit of None never ends the wait.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import signal
 import threading
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -48,7 +47,7 @@ class StopInOrderHook(tf1.train.SessionRunHook):
 
   def __init__(self):
     """Prepares the hook; it handles no signal yet."""
-    self._number: Optional[int] = None
+    self._number: int | None = None
     self._previous = {}
 
   def after_create_session(self, session: tf1.Session, coord) -> None:

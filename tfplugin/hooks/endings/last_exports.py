@@ -13,7 +13,6 @@ import posixpath
 import re
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -39,7 +38,7 @@ class LastExports:
     self._exporters = [_Exporter(e, self) for e in eval_spec.exporters]
     self.eval_spec = eval_spec._replace(exporters=tuple(self._exporters))
 
-  def finish(self, result: Optional[tuple] = None) -> Optional[tuple]:
+  def finish(self, result: tuple | None = None) -> tuple | None:
     """Exports the last checkpoint, unless an exporter has done so.
 
     `result` is that of `tf.estimator.train_and_evaluate`, or None. Returns it
@@ -142,7 +141,7 @@ class EvaluatorRounds:
         self._watch.evaluated(result[0].metrics[tf1.GraphKeys.GLOBAL_STEP])
       return result
 
-  def finish(self, kind: Optional[type], *unused: Any) -> None:
+  def finish(self, kind: type | None, *unused: Any) -> None:
     """Exports the last checkpoint, if it became known after its evaluation.
 
     It is called like `__exit__`: `kind` is the error that ends the evaluator.

@@ -16,7 +16,6 @@ import threading
 import time
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -59,7 +58,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
 
   def __init__(self, task: cluster_task.ClusterTask,
                first_step_limit_secs: float,
-               step_limit_secs: Optional[float]):
+               step_limit_secs: float | None):
     """Prepares the limits, in seconds.
 
     The first step's limit includes the making of the session. `step_limit_secs`
@@ -103,7 +102,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
     """Ends the watch when no session ends: its limit would end the process."""
     self._over.set()
 
-  def explain(self, kind: Optional[type], error: Optional[BaseException],
+  def explain(self, kind: type | None, error: BaseException | None,
               trace: Any) -> None:
     """Replaces an error of a sum by a LostPeerError; called as `__exit__`.
 

@@ -31,7 +31,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -100,11 +99,11 @@ class Lists:
   """
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec,
-               ps_index: Optional[int] = None):
+               ps_index: int | None = None):
     """Prepares the records of one ps, or of every ps if `ps_index` is None."""
     indices = _ps_indices(cluster_spec) if ps_index is None else [ps_index]
     self._boards = [_board(cluster_spec, index) for index in indices]
-    self._moved: dict[str, tuple[Optional[int], float]] = {}
+    self._moved: dict[str, tuple[int | None, float]] = {}
     self.marks: dict[str, int] = {}
     self.steps: dict[str, int] = {}
 

@@ -19,7 +19,6 @@ import contextlib
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -94,7 +93,7 @@ class Board:
     self._publish = self._cluster.insert(
         self._text[None], tf.ones([1], tf.int64))
 
-  def read(self) -> Optional[dict[str, int]]:
+  def read(self) -> dict[str, int] | None:
     """Returns the marks by task, and takes over the steps."""
     seen = self._run([self._marks.contents, self._steps.contents], {})
     if seen is None:
@@ -106,19 +105,19 @@ class Board:
     # A claim that fails leaves a 0.
     return {name: mark for name, mark in marks.items() if mark}
 
-  def merge(self, marks: Mapping[str, int]) -> Optional[bool]:
+  def merge(self, marks: Mapping[str, int]) -> bool | None:
     """Adds marks; of two marks of a task the larger one remains."""
     return self._change(self._merge, list(marks), list(marks.values()))
 
-  def end(self, tasks: Sequence[str], state: int) -> Optional[bool]:
+  def end(self, tasks: Sequence[str], state: int) -> bool | None:
     """Gives tasks the state LEFT or FINISHED."""
     return self._change(self._end, tasks, [state] * len(tasks))
 
-  def arrive(self, task: str) -> Optional[bool]:
+  def arrive(self, task: str) -> bool | None:
     """Gives a task the state PRESENT, whatever its state was."""
     return self._change(self._arrive, [task], [])
 
-  def claim(self, task: str, most: int) -> Optional[bool]:
+  def claim(self, task: str, most: int) -> bool | None:
     """Gives a new task the state CLAIMED, and returns whether it did.
 
     It does not if the task has a mark, or if `most` tasks are claimed or
@@ -127,23 +126,23 @@ class Board:
     seen = self._run(self._claim, {self._tasks: [task], self._most: most})
     return None if seen is None else bool(seen[0] != seen[1])
 
-  def write_steps(self, task: str, num_steps: int) -> Optional[int]:
+  def write_steps(self, task: str, num_steps: int) -> int | None:
     """Writes the number of steps of `task`; returns its mark."""
     seen = self._run(self._mark_now, {
         self._tasks: [task], self._numbers: [num_steps]})
     return None if seen is None else int(seen[0])
 
-  def count_present(self, number: int) -> Optional[bool]:
+  def count_present(self, number: int) -> bool | None:
     """Writes how many workers train now, the chief included."""
     done = self._run([self._count], {self._most: number})
     return None if done is None else True
 
-  def publish(self, description: str) -> Optional[bool]:
+  def publish(self, description: str) -> bool | None:
     """Writes the description of the cluster, for tasks that join."""
     done = self._run([self._publish], {self._text: description})
     return None if done is None else True
 
-  def description(self) -> Optional[str]:
+  def description(self) -> str | None:
     """Returns the description of the cluster; '' if there is none."""
     seen = self._run(self._cluster.contents, {})
     if seen is None:
@@ -177,7 +176,7 @@ class Board:
                     in_state(held, _NUM_STATES + CLAIMED), held)
 
   def _change(self, change: list[tf.Tensor], tasks: Sequence[str],
-              numbers: Sequence[int]) -> Optional[bool]:
+              numbers: Sequence[int]) -> bool | None:
     done = self._run(change, {self._tasks: list(tasks),
                               self._numbers: list(numbers)})
     return None if done is None else True

@@ -18,7 +18,6 @@ import contextlib
 import time
 from collections.abc import Iterable
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -126,8 +125,8 @@ def wait_or_report(task: cluster_task.ClusterTask,
 def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
                    awaited: Iterable[str],
                    who: str,
-                   time_limit_secs: Optional[float],
-                   ps_index: Optional[int] = None,
+                   time_limit_secs: float | None,
+                   ps_index: int | None = None,
                    while_waiting: Callable[[], None] = lambda: None) -> None:
   """Waits until all the `awaited` tasks are on a list.
 
@@ -190,7 +189,7 @@ class LastSteps:
   end.
   """
 
-  def __init__(self, task: cluster_task.ClusterTask, max_steps: Optional[int],
+  def __init__(self, task: cluster_task.ClusterTask, max_steps: int | None,
                time_limit_secs: float,
                has_stopped: Callable[[], bool] = bool):
     """Prepares the wait, for the chief only.
@@ -245,8 +244,8 @@ class _StoppedError(Exception):
 
 
 def run_parameter_server(config: tf.estimator.RunConfig,
-                         time_limit_secs: Optional[float] = None,
-                         contact_limit_secs: Optional[float] = 600.0) -> None:
+                         time_limit_secs: float | None = None,
+                         contact_limit_secs: float | None = 600.0) -> None:
   """Serves until the chief and every worker have reported their end.
 
   Call it in place of `tf.estimator.train_and_evaluate`, which never returns in

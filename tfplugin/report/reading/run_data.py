@@ -13,8 +13,6 @@ import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Optional
-from typing import Union
 
 from tfplugin.events import event_files
 from tfplugin.events import record
@@ -114,24 +112,24 @@ class RunData:
             for task in sorted(found)}
 
   @property
-  def technique(self) -> Optional[str]:
+  def technique(self) -> str | None:
     """The wrapper or strategy of `tfplugin-train`; None if unknown."""
     return _technique(self.options)
 
-  def technique_in(self, session: int) -> Optional[str]:
+  def technique_in(self, session: int) -> str | None:
     """Returns the same of an earlier session."""
     last = min((n for n in self.earlier_options if n >= session), default=None)
     return _technique(self.options if last is None
                       else self.earlier_options[last])
 
 
-def _technique(options: Mapping[str, Any]) -> Optional[str]:
+def _technique(options: Mapping[str, Any]) -> str | None:
   strategy = options.get('strategy', 'none')
   return wrapper_names.current(
       options.get('wrapper') if strategy == 'none' else strategy)
 
 
-def read(run_dir: Union[str, os.PathLike]) -> RunData:
+def read(run_dir: str | os.PathLike) -> RunData:
   """Reads the files of a run, which may still be running.
 
   Raises ValueError if `run_dir` has no events.
@@ -177,7 +175,7 @@ def _order(task: str) -> tuple[int, str, int]:
   return rank, job, int(index) if index.isdigit() else 0
 
 
-def read_warnings(run_dir: Union[str, os.PathLike]) -> list[dict[str, Any]]:
+def read_warnings(run_dir: str | os.PathLike) -> list[dict[str, Any]]:
   """Returns the warnings and errors in `logs/<task>.log`, by frequency.
 
   Each has `task`, `text`, which is its first line, and `count`. Warnings that

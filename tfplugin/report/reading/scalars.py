@@ -10,7 +10,6 @@ import struct
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import NamedTuple
-from typing import Optional
 from typing import Union
 
 PathLike = Union[str, os.PathLike]
@@ -51,7 +50,7 @@ def is_evaluation(directory: str) -> bool:
   return directory.split('_')[0] == _EVALUATION
 
 
-def task_of(directory: str) -> Optional[str]:
+def task_of(directory: str) -> str | None:
   """Returns the task that writes to a directory of `read_tree`, or None.
 
   The run's directory, '', is the chief's; `worker-1` belongs to `worker:1`.
@@ -94,7 +93,7 @@ def _scalars(path: pathlib.Path) -> Iterator[tuple[float, int, str, float]]:
         yield event.wall_time, event.step, value.tag, scalar
 
 
-def _scalar(value) -> Optional[float]:
+def _scalar(value) -> float | None:
   """Returns the scalar of a summary of TensorFlow 1 or 2; None for others."""
   if value.HasField('simple_value'):
     return value.simple_value

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -59,7 +58,7 @@ class SeparateRun:
     is_awaited: Whether the step that is due waits for the run.
   """
 
-  run: Optional[tf.Tensor] = None
+  run: tf.Tensor | None = None
   is_awaited = True
 
   def __init__(self, device: str, scope: str = 'elastic_exchange'):
@@ -117,7 +116,7 @@ class SeparateRun:
     return ended
 
   def build(self, make: Callable, written: Sequence[tf.Variable],
-            in_step: Optional[tf.Tensor] = None) -> tuple[tf.Tensor, ...]:
+            in_step: tf.Tensor | None = None) -> tuple[tf.Tensor, ...]:
     """Builds the work and `run`.
 
     `in_step` is the number of the step that makes the work itself, if there is

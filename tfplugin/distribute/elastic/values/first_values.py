@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -40,7 +39,7 @@ class FirstValues(tf1.train.SessionRunHook):
   """
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str,
-               signal: Optional[tf.Variable] = None):
+               signal: tf.Variable | None = None):
     """Adds the ops on the worker; all variables must exist."""
     self._pairs = list(pairs)
     self._signal = signal
@@ -148,8 +147,8 @@ class FollowFirstValues(tf1.train.SessionRunHook):
 
 
 def hooks_of(pairs: Sequence[elastic_pairs.Pair], device: str,
-             signal: Optional[tf.Variable], is_chief: bool,
-             chief: Optional[str]) -> list:
+             signal: tf.Variable | None, is_chief: bool,
+             chief: str | None) -> list:
   """Returns the hooks of a worker on `device` that may wait for `chief`."""
   if is_chief:
     return [FirstValues(pairs, device, signal)]
@@ -208,7 +207,7 @@ class HandValues:
     """Stores the worker; the other workers start from the chief's values."""
     self._task_index = task_index
     self._is_chief = is_chief
-    self._values: Optional[FirstValues] = None
+    self._values: FirstValues | None = None
     self._is_signalled = None
 
   def begin(self, pairs: Sequence[elastic_pairs.Pair], device: str) -> None:

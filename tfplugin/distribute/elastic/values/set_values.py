@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 from typing import NamedTuple
-from typing import Optional
 
 import tensorflow as tf
 
@@ -182,7 +181,7 @@ class SetValues:
                       for pair, seen in zip(self.pairs, self._seen)])
 
   def after(self, train_op: tf.Operation, due: tf.Tensor,
-            name: Optional[str] = None) -> tf.Operation:
+            name: str | None = None) -> tf.Operation:
     """Returns an op that runs `train_op` and, if `due`, the exchange."""
     if not self.pairs:
       return train_op if name is None else tf.group(train_op, name=name)

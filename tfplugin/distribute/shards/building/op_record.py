@@ -12,7 +12,6 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Optional
 
 import tensorflow as tf
 
@@ -156,7 +155,7 @@ class NotedGradients:
     self._without |= visited
     return False
 
-  def changed_by(self, value) -> Optional[tf.Operation]:
+  def changed_by(self, value) -> tf.Operation | None:
     """Returns an op that computes more than sums and multiples of gradients.
 
     Such a value of one shard, summed over shards, is not the value of the

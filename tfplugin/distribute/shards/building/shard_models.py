@@ -22,7 +22,6 @@ from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterator
 from typing import Any
-from typing import Optional
 
 import tensorflow as tf
 
@@ -233,7 +232,7 @@ def scopes_of_one_device(graph: tf.Graph,
   """
   get_all = graph.get_collection
 
-  def get_collection(name: str, scope: Optional[str] = None) -> list:
+  def get_collection(name: str, scope: str | None = None) -> list:
     if not scope:
       return get_all(name, scope)
     matches = re.compile(scope).match

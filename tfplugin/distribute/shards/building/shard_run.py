@@ -14,7 +14,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import tensorflow as tf
 
@@ -47,7 +46,7 @@ class ShardRun:
   """
 
   def __init__(self, batch: Sequence[Any],
-               gradients: Optional[op_record.NotedGradients] = None):
+               gradients: op_record.NotedGradients | None = None):
     """Prepares a run.
 
     `batch` has the tensors of each shard of this process. `gradients` belong to
@@ -61,7 +60,7 @@ class ShardRun:
     self.values = [batch_values.BatchValues(
         graph, batch, shard, functools.partial(self._is_of, shard))
                    for shard in range(len(batch))]
-    self.models: Optional[shard_models.ShardModels] = None
+    self.models: shard_models.ShardModels | None = None
     self.losses = []
     self._count = itertools.count()
     self._waits = ['its start'] * len(batch)
@@ -122,7 +121,7 @@ class ShardRun:
 
   def _merge_call(self, outer: tf.distribute.ReplicaContext, shard: int,
                   merge_fn: Callable, args: tuple = (),
-                  kwargs: Optional[dict] = None) -> Any:
+                  kwargs: dict | None = None) -> Any:
     """Replaces the `merge_call` of a shard, which may be in a branch."""
     place = _tf_internals.Place()
     call = branching.Call(
@@ -192,6 +191,6 @@ class ShardRun:
         map(same_values.is_declared, op.outputs))
 
 
-def current() -> Optional[ShardRun]:
+def current() -> ShardRun | None:
   """Returns the run of the shard that is being built, or None."""
   return getattr(tf.distribute.get_replica_context(), 'tfplugin_run', None)

@@ -23,7 +23,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -46,7 +45,7 @@ _RESULT_OF_WRITE = (
 
 
 def use_batch_values(variable: tf.Variable,
-                     copies: Optional[same_values.Copies] = None) -> None:
+                     copies: same_values.Copies | None = None) -> None:
   """Makes writes of shards to a new variable writes of the batch value.
 
   `variable` was made without an `aggregation`. `copies` are the copies of the
@@ -228,7 +227,7 @@ def check_same(variable: tf.Variable, method: str,
 
 
 def check_no_count(variable: tf.Variable, method: str, value: Any,
-                   num_rows: Optional[int]) -> None:
+                   num_rows: int | None) -> None:
   """Raises ValueError if a constant may be the number of rows of each shard.
 
   `num_rows` is that number, where it is static.
