@@ -66,7 +66,9 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
   # Kept for programs that name it. Nothing is stored under it.
   COLLECTION_FOR_GRAPH_STATES = 'replicate_model_fn_graph_states'
 
-  def __init__(self, optimizer_or_optimizer_fn: types.Optimizer | Callable[[], types.Optimizer]):
+  def __init__(
+      self, optimizer_or_optimizer_fn: (
+          types.Optimizer | Callable[[], types.Optimizer])):
     """Wraps an optimizer.
 
     Args:

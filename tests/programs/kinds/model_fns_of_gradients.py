@@ -217,7 +217,7 @@ def rounded(features, labels, mode):
   found = layers.dense(hidden, 1)
   if _is_predicting(mode):
     return _spec(mode, None, {'found': found}, None)
-  loss = tf1.losses.absolute_difference(labels, found)
+  loss = tf1.losses.mean_squared_error(labels, found)
   return _spec(mode, loss, {'found': found}, lambda: {
       'below': tf1.metrics.percentage_below(found, 0.5)})
 

@@ -134,16 +134,15 @@ def keeps_rows_apart(op: tf.Operation, inputs: Mapping[int, Rows],
   `op` must have outputs with as many rows as its inputs, for every number of
   rows. `inputs` has the rows of each input that has them, by its index.
   """
-  if has_own_gradient(op):
-    return False  # The program's function may look at all rows.
   places = [*inputs.values(), *outputs]
   if op.type == 'Reshape':
     # No dimension before the rows is merged with them or split from them.
-    return list(inputs) == [0] and any(
+    return not has_own_gradient(op) and list(inputs) == [0] and any(
         None not in sizes and len(sizes) == 1
         for sizes in ({rows.before for rows in places},
                       {rows.behind for rows in places}))
-  if len({rows.factor for rows in places}) > 1:
+  # A function of the program's own may look at all rows.
+  if has_own_gradient(op) or len({rows.factor for rows in places}) > 1:
     return False
   if op.type in _ELEMENTWISE:
     return True

@@ -96,7 +96,8 @@ class LocalCluster:
   def __init__(self, log_dir: str | os.PathLike, *,
                on_lost: Callable[[role_process.Role], None] | None = None,
                policy: restarts.RestartPolicy | None = None,
-               on_restart: Callable[[role_process.Role, float], None] | None = None,
+               on_restart: (Callable[[role_process.Role, float], None] |
+                            None) = None,
                grace_secs: float = 5.0,
                tf_config: Mapping[str, Any] | None = None):
     """Prepares an empty cluster; makes `log_dir` if it does not exist.

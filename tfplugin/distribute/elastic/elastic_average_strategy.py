@@ -112,7 +112,8 @@ class ElasticAverageStrategy(parameter_server_base.ParameterServerStrategy,
 
   def __init__(
       self,
-      cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver | None = None,
+      cluster_resolver: (
+          tf.distribute.cluster_resolver.ClusterResolver | None) = None,
       *,
       options: elastic_settings.ElasticOptions | None = None,
       devices: Sequence[str] | None = None,

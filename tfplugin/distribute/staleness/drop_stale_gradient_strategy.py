@@ -82,7 +82,8 @@ class DropStaleGradientStrategy(parameter_server_base.ParameterServerStrategy):
 
   def __init__(
       self,
-      cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver | None = None,
+      cluster_resolver: (
+          tf.distribute.cluster_resolver.ClusterResolver | None) = None,
       *,
       staleness: int,
       on_nonfinite: str = nonfinite.APPLY):
