@@ -42,6 +42,7 @@ class PackedParameterServerStrategy(
 
   def __init__(
       self,
-      cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver | None = None):
+      cluster_resolver: (
+          tf.distribute.cluster_resolver.ClusterResolver | None) = None):
     super().__init__(parameter_server_base.ParameterServerExtended(
         self, parameter_server_base.resolver_or_default(cluster_resolver)))
