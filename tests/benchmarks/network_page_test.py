@@ -236,20 +236,24 @@ def test_what_more_the_kernel_takes_counts_where_nothing_else_is_waited_for():
 
 @pytest.mark.parametrize('link', cells.LINKS[1:], ids=lambda link: link.name)
 def test_what_is_foreseen_is_within_10_percent_of_what_is_measured(link):
-  """Of every cell; c and h are those of the links that are not shaped."""
+  """Of every cell; c and h are those of the links that are not shaped.
+
+  An exchange in each step is in parts: it may take up to three tenths more, as
+  the page says, if both workers continue to meet.
+  """
   results = page.PART.read()
   if (results is None or link.name not in results['links'] or
       'come_apart' not in results):
     pytest.skip(f'Not measured on {link.name} after workers have come apart: '
                 '`make bench-network`.')
-  off = {cell.name: cell.period / secs / rate - 1
+  off = {cell: cell.period / secs / rate - 1
          for cell in (*cells.STAYING_CELLS, *cells.HOROVOD_CELLS) if cell.period
          and (rate := figures.rate(results, link, cell.name))
          and (secs := page.foreseen_secs(results, link, cell))}
   assert len(off) >= len(cells.selected(
       link, cells.STAYING_CELLS, results['is_quick'])) - 2
-  assert not {name: f'{each:+.1%}' for name, each in off.items()
-              if abs(each) > 0.1}
+  assert not {cell.name: f'{each:+.1%}' for cell, each in off.items() if not (
+      -0.1 < each < (0.3 if cell.exchange and cell.period == 1 else 0.1))}
 
 
 def test_the_page_has_what_the_results_say():
