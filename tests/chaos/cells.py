@@ -31,8 +31,7 @@ ELASTIC = tuple(form for form in FORMS if 'lastic' in form)
 STEPS = 120
 FAULT_STEP = 40
 OUTAGE_SECS = 2.0
-_SECS = {'slow': 0.05, 'slow_save': 1.0}
-_HOUR_SECS = 3600.0
+_SECS = {'slow': 0.05, 'clock': -3600.0, 'slow_save': 1.0}
 # Of a slow link, in kB/s, and of a lossy one, in percent.
 STRENGTHS = {'slow_link': 5.0, 'lossy_link': 20.0}
 # Kinds, how many cells they have, and how many of these are among the tests. A
@@ -83,8 +82,6 @@ class Cell:
   def fault(self) -> str:
     """The fault in the language of docs/faults.md."""
     secs = _SECS.get(self.kind, OUTAGE_SECS)
-    if self.kind == 'clock':  # Back beside one ps, and forward otherwise.
-      secs = -_HOUR_SECS if self.num_ps == 1 else _HOUR_SECS
     has_step = self.phase in (language.STEP, language.SAVING,
                               language.EXCHANGING)
     text = str(language.Fault(
