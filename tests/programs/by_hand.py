@@ -214,7 +214,9 @@ def _whole(values: dict) -> dict:
 
 def _one_device(rule: Rule) -> dict:
   def build(features, labels):
-    return call(rule.program.model_fn, features, labels).train_op
+    spec = call(rule.program.model_fn, features, labels)
+    # An Estimator fetches the loss beside: what waits for it runs.
+    return tf.group(spec.loss, spec.train_op)
 
   return run_by_hand(build, rule)
 

@@ -217,8 +217,8 @@ def bounds_of_rows(op: tf.Operation, rows: Rows | None,
   if op.type != 'StridedSlice':
     return []
   begin_mask, end_mask, ellipsis_mask, new_axis_mask = (
-      op.get_attr(f'{name}_mask')
-      for name in ('begin', 'end', 'ellipsis', 'new_axis'))
+      op.get_attr(name) for name in (
+          'begin_mask', 'end_mask', 'ellipsis_mask', 'new_axis_mask'))
   axis, count = 0, tf.compat.dimension_value(op.inputs[1].shape[0])
   for i in range(count):
     if ellipsis_mask >> i & 1:
