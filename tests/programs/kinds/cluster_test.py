@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model_fns of public kinds on a cluster: chief, worker, ps and evaluator.
 
-Each step is in the checkpoint, and the export answers what a plain Estimator
-predicts from it. A hook has seen a gradient for each variable in each step.
+Each step is in the checkpoint, and the export predicts as a plain Estimator
+does from the same checkpoint. A hook has seen a gradient for each variable in each step.
 """
 
 import pathlib

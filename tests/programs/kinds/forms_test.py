@@ -33,7 +33,7 @@ _TOLERANCE = 2e-5
 _SESSION = devices.session_config(4)
 # What is not trained, and begins at random.
 _UNTRAINED = re.compile(r'^(codes|queue|sums|teacher/\S*|mean/\w*)$')
-# They write what is trained, beside the optimizer.
+# Model_fns that write trained variables themselves, beside the optimizer.
 _WRITING = (model_fns_of_rows.queue_of_keys, model_fns_of_rows.triples)
 
 

@@ -3,7 +3,7 @@
 """More model_fns of public kinds, which take or change gradients themselves.
 
 Their features are dictionaries of dense tensors, PREDICT needs no labels, and
-what is trained and has several dimensions is named `kernel`.
+trained variables of several dimensions are named `kernel`.
 """
 
 from __future__ import annotations

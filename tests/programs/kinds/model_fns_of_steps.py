@@ -3,7 +3,7 @@
 """More model_fns of public kinds, with loops, memories and classes that count.
 
 As in `model_fns_of_gradients`, features are dictionaries, PREDICT needs no
-labels, and what is trained and has several dimensions is named `kernel`.
+labels, and trained variables of several dimensions are named `kernel`.
 """
 
 from __future__ import annotations

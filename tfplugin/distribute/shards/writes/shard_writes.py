@@ -183,10 +183,10 @@ def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:
 
 def _one_of_all(variable: tf.Variable, method: str,
                 strategy: tf.distribute.Strategy, value: Any) -> Any:
-  """Returns what all shards write to a shared variable; raises if they differ.
+  """Returns the value that all shards write; raises if their values differ.
 
-  It is there once each shard has computed it, perhaps from the variable. A
-  shard that is late would read what is written already.
+  The write waits until each shard has computed its value, perhaps from the
+  variable: a late shard would otherwise read the new one.
   """
   values = strategy.experimental_local_results(value)
   check_same(variable, method, values)
