@@ -3,7 +3,8 @@
 """Model_fns of public kinds on a cluster: chief, worker, ps and evaluator.
 
 Each step is in the checkpoint, and the export predicts as a plain Estimator
-does from the same checkpoint. A hook has seen a gradient for each variable in each step.
+does from the same checkpoint. A hook has seen a gradient for each variable in
+each step.
 """
 
 import pathlib
