@@ -126,7 +126,8 @@ def _no_addition(results: page_part.Results | None, about: dict[str, Any],
 
 
 def _not_run(arguments: argparse.Namespace) -> Iterator[str]:
-  yield 'several parameter servers, and more workers than two'
+  yield ('several parameter servers, and more workers than two, but for the '
+         '[checks of the plan](#on-a-network-predicted)')
   if not arguments.contrib:
     yield 'contrib, for want of a Python with TensorFlow 1.15'
   if not arguments.horovod:
