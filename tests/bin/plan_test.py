@@ -86,7 +86,7 @@ def test_the_largest_variable_is_the_last_that_is_pushed(capsys):
     ('workers', 0, 'positive'), ('largest_mb', 0.0, 'positive'),
     ('model_mb', float('inf'), 'positive'), ('host_ms', -1.0, 'at least 0')])
 def test_what_cannot_be_is_refused_by_its_flag(capsys, flag, value, words):
-  with pytest.raises(app.UsageError, match=f'--{flag} must be {words} and fin'):
+  with pytest.raises(app.UsageError, match=f'`{flag}` must be {words} and fin'):
     _lines(capsys, **{flag: value})
 
 

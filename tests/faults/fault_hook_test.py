@@ -3,6 +3,7 @@
 """Tests of faults that a task brings upon itself."""
 
 import time
+import types
 
 import numpy as np
 import pytest
@@ -148,23 +149,15 @@ def test_an_exchange_is_met(tmp_path, monkeypatch, period, first):
   sent = []
   monkeypatch.setattr(acts, 'send', lambda *args: sent.append(args))
   # At once, where a thread would wait for half of a step.
-  monkeypatch.setattr(fault_hook, '_later', lambda bring, *args: bring())
+  monkeypatch.setattr(
+      fault_hook.threading, 'Timer', lambda unused_secs, bring, args: (
+          types.SimpleNamespace(start=lambda: bring(*args))))
   model_fn = _model_fn if period is None else estimator.elastic_average(
       _model_fn, communication_period=period, rho=0.0, count_steps='local')
   _train(tmp_path, 'kill chief:0 while exchanging', model_fn=model_fn,
          monkeypatch=monkeypatch)
   assert len(sent) == 1
   assert _injected(tmp_path)[0].step == first
-
-
-def test_a_thread_brings_what_comes_within_a_step():
-  brought, waited = [], []
-  fault_hook._later(lambda: brought.append(1), waited.append, 0.5)
-  deadline = time.monotonic() + 60
-  while not brought:
-    assert time.monotonic() < deadline
-    time.sleep(0.01)
-  assert waited == [0.5]
 
 
 def test_without_a_memory_there_are_no_faults():

@@ -92,9 +92,8 @@ from tfplugin._tf_internals.optimizers import applications_met
 from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
-from tfplugin._tf_internals.optimizers import gradients_in_graphs_through
 from tfplugin._tf_internals.optimizers import gradients_noted
-from tfplugin._tf_internals.optimizers import gradients_through
+from tfplugin._tf_internals.optimizers import gradients_of_graph_through
 from tfplugin._tf_internals.optimizers import hands_on
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
@@ -102,6 +101,7 @@ from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
+from tfplugin._tf_internals.replacing import stay_replaced
 from tfplugin._tf_internals.rows.op_copies import can_be_called_again
 from tfplugin._tf_internals.rows.op_copies import can_be_copied
 from tfplugin._tf_internals.rows.op_copies import copy_op

@@ -27,6 +27,8 @@ _LOCK = threading.RLock()
 _local = threading.local()
 # Attribute of a method that is not to be replaced.
 _MET = 'tfplugin_met'
+# Attribute of a graph: the function that computes its gradients.
+_TAKE = 'tfplugin_take'
 # By the context that intercepts, the newest last.
 _meetings: dict[object, Callable] = {}
 _replaced = contextlib.ExitStack()
@@ -233,33 +235,23 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
         return gradients
     return gradient_with
 
-  with gradients_through(applies, take_and_note), (
-      replacing.replaced_in_turn(tf.GradientTape, gradient=noting)):
+  with replacing.replaced_in_turn(
+      gradients_util, _GradientsHelper=functools.partial(
+          _taking, lambda: take_and_note if applies() else None)), (
+              replacing.replaced_in_turn(tf.GradientTape, gradient=noting)):
     yield
 
 
-def gradients_through(applies: Callable[[], bool], take: Callable,
-                      ) -> contextlib.AbstractContextManager:
-  """Makes `take` compute the gradients that a program asks `tf.gradients` for.
+def gradients_of_graph_through(graph: tf.Graph, take: Callable) -> None:
+  """Makes `take` compute the gradients that are asked of `graph` from now on.
 
-  `take` gets the function behind `tf.gradients`, and its arguments by name. See
-  `gradients_noted`.
+  `take` gets the function behind `tf.gradients`, and its arguments by name. The
+  function stays replaced, since a hook takes gradients after its model is
+  built. See `gradients_noted`.
   """
-  return replacing.replaced_in_turn(
-      gradients_util, _GradientsHelper=functools.partial(
-          _taking, lambda: take if applies() else None))
-
-
-def gradients_in_graphs_through(
-    take_of: Callable[[tf.Graph], Callable | None]) -> None:
-  """Lets `take_of` choose the `take` of `gradients_through` for each graph.
-
-  It returns None for a graph whose gradients are TensorFlow's. That holds until
-  the process ends, since a hook takes gradients after its model is built; the
-  first `take_of` given stays.
-  """
+  setattr(graph, _TAKE, take)
   replacing.stay_replaced(gradients_util, _GradientsHelper=functools.partial(
-      _taking, lambda: take_of(tf1.get_default_graph())))
+      _taking, lambda: getattr(tf1.get_default_graph(), _TAKE, None)))
 
 
 def _taking(take_here: Callable[[], Callable | None],

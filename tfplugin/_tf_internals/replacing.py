@@ -58,9 +58,10 @@ def replaced_in_turn(owner: Any,
 
 def stay_replaced(owner: Any,
                   **replacements: Callable[[Callable], Callable]) -> None:
-  """Replaces functions of a module until the process ends, each one once.
+  """Replaces functions of a module or class until the process ends, once each.
 
-  What replaces one of them for a while wraps it, and so has its mark, too.
+  What replaces one of them for a while wraps it, and so has its mark, too. A
+  library that wraps one of them copies the mark by `functools.wraps`.
   """
   with _LOCK_OF_STAYING:
     for name, replacement in replacements.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import math
 import os
 import re
 import shutil
@@ -291,6 +292,21 @@ def errors_of_usage() -> Iterator[None]:
     yield
   except ValueError as e:
     raise app.UsageError(str(e)) from e
+
+
+def check_integer(name: str, value: object, least: int) -> None:
+  """Raises `ValueError` unless a setting is an integer of at least `least`."""
+  if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    raise ValueError(f'`{name}` must be an integer of at least {least}. '
+                     f'Received: {value!r}')
+
+
+def check_finite(name: str, value: float, is_positive: bool = False) -> None:
+  """Raises `ValueError` unless a setting is finite and at least 0."""
+  if not 0 <= value < math.inf or is_positive and not value:
+    raise ValueError(
+        f'`{name}` must be {"positive" if is_positive else "at least 0"} and '
+        f'finite. Received: {value!r}')
 
 
 def _end_of_usage(message: str) -> NoReturn:

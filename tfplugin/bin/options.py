@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import pathlib
 from typing import Any
 
+from tfplugin.bin import command_line
 from tfplugin.bin import models
 from tfplugin.bin import techniques
 from tfplugin.bin.processes import restarts
@@ -157,32 +157,22 @@ class TrainOptions:
           f'strategy={self.strategy}. Leave one of them out.')
 
   def _check_numbers(self) -> None:
-    _check_at_least('workers', self.workers, 0)
-    _check_at_least('ps', self.ps, 0)
-    _check_at_least('staleness', self.staleness, 0)
-    _check_at_least('devices', self.devices, 1)
-    for name in ('steps', 'batch_size', 'communication_period'):
-      _check_at_least(name, getattr(self, name), 1)
+    for name in ('workers', 'ps', 'staleness', 'max_restarts'):
+      command_line.check_integer(name, getattr(self, name), 0)
+    for name in ('devices', 'steps', 'batch_size', 'communication_period'):
+      command_line.check_integer(name, getattr(self, name), 1)
     for name in ('learning_rate', 'max_norm', 'start_limit_secs',
                  'finish_limit_secs'):
-      value = getattr(self, name)
-      if not 0 < value < math.inf:
-        raise ValueError(f'`{name}` must be positive and finite. '
-                         f'Received: {value!r}')
+      command_line.check_finite(name, getattr(self, name), is_positive=True)
     for name in ('stall_limit', 'grace_secs'):
-      value = getattr(self, name)
-      if not 0 <= value < math.inf:
-        raise ValueError(f'`{name}` must be at least 0 and finite. '
-                         f'Received: {value!r}')
-    _check_at_least('max_restarts', self.max_restarts, 0)
+      command_line.check_finite(name, getattr(self, name))
     restarts.parse(self.restart)
     language.check_tasks(self.inject, self.workers, self.ps, self.evaluator)
     if self.moving_rate is not None and not 0 <= self.moving_rate <= 1:
       raise ValueError('`moving_rate` must be in [0, 1]. Received: '
                        f'{self.moving_rate!r}')
-    if self.rho is not None and not 0 <= self.rho < math.inf:
-      raise ValueError('`rho` must be at least 0 and finite. Received: '
-                       f'{self.rho!r}')
+    if self.rho is not None:
+      command_line.check_finite('rho', self.rho)
 
   def _check_cluster(self) -> None:
     if self.has_devices and not self.is_local:
@@ -225,10 +215,4 @@ def load(path: str | os.PathLike) -> TrainOptions:
 def _check_choice(name: str, value: object, choices) -> None:
   if value not in choices:
     raise ValueError(f'`{name}` must be one of {", ".join(choices)}. '
-                     f'Received: {value!r}')
-
-
-def _check_at_least(name: str, value: object, least: int) -> None:
-  if isinstance(value, bool) or not isinstance(value, int) or value < least:
-    raise ValueError(f'`{name}` must be an integer of at least {least}. '
                      f'Received: {value!r}')

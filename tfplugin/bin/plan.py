@@ -18,7 +18,6 @@ exchanges.
 
 from __future__ import annotations
 
-import math
 import os
 import statistics
 from collections.abc import Iterator
@@ -122,13 +121,9 @@ def _check(values: dict) -> None:
         'required, e.g. --model_mb=7.45 --step_ms=4.1 --link_mbit=1000 '
         '--workers=2 (a chief and a worker).')
   for name, value in values.items():
-    least_is_0 = flags.FLAGS[name].default == 0.0
-    if isinstance(value, (int, float)) and not (
-        math.isfinite(value) and (value > 0 or least_is_0 and value == 0)):
-      raise ValueError(
-          f'--{name} must be '
-          f'{"at least 0" if least_is_0 else "positive"} and finite. '
-          f'Received: {value}.')
+    if isinstance(value, (int, float)):
+      command_line.check_finite(
+          name, value, is_positive=flags.FLAGS[name].default != 0.0)
   largest = values['largest_mb']
   if largest is not None and largest > values['model_mb']:
     raise ValueError(

@@ -142,7 +142,7 @@ def main(argv: list[str]) -> None:
   values = _COMMANDS.values()
   is_new = not values['model_dir']
   if is_new:
-    values['model_dir'] = _new_model_dir(**values)
+    values['model_dir'] = _new_model_dir(values)
   # The roles' logs have TensorFlow's messages, which would break the progress
   # line.
   tf.get_logger().setLevel('ERROR')
@@ -169,12 +169,10 @@ def _model_dir_named(model_dir: str | None) -> Iterator[None]:
     raise
 
 
-def _new_model_dir(wrapper: str, strategy: str, model: str,
-                   **unused_values) -> str:
-  kind = wrapper or 'elastic_average'
-  if strategy != 'none':
-    kind = f'{strategy}-strategy'
-  return time.strftime(f'runs/{kind}-{model}-%Y%m%d-%H%M%S')
+def _new_model_dir(values: Mapping[str, Any]) -> str:
+  kind = '' if values['strategy'] == 'none' else '-strategy'
+  return time.strftime(
+      f'runs/{_technique(values)}{kind}-{values["model"]}-%Y%m%d-%H%M%S')
 
 
 def run() -> None:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from tfplugin.bin import command_line
 from tfplugin.bin import datasets
 from tfplugin.bin import models
 from tfplugin.bin import run_files
@@ -47,12 +47,9 @@ class TpuOptions:
     """Raises `ValueError` for a setting out of its range."""
     for name in ('num_shards', 'iterations_per_loop', 'train_batch_size',
                  'eval_batch_size', 'train_steps'):
-      value = getattr(self, name)
-      if value < 1:
-        raise ValueError(f'`{name}` must be at least 1. Received: {value}')
-    if not 0 < self.learning_rate < math.inf:
-      raise ValueError('`learning_rate` must be positive and finite. Received: '
-                       f'{self.learning_rate}')
+      command_line.check_integer(name, getattr(self, name), 1)
+    command_line.check_finite('learning_rate', self.learning_rate,
+                              is_positive=True)
     rest = self.train_batch_size % self.num_shards
     if rest and not self.use_tpu:  # A TPU takes any number.
       raise ValueError(

@@ -14,7 +14,6 @@ by Ctrl-C.
 from __future__ import annotations
 
 import functools
-import json
 import pathlib
 import time
 from collections.abc import Callable
@@ -57,12 +56,9 @@ class Watch(task_states.TaskStates):
   @property
   def steps(self) -> int | None:
     """The global step at which the run ends; None if it is not known."""
-    try:
-      path = pathlib.Path(self._run_dir, event_files.OPTIONS_NAME)
-      text = path.read_text()
-    except OSError:  # A user's own program does not write it.
-      return task_states.goal(self.states)
-    return json.loads(text).get('steps')
+    # A user's own program does not write its options.
+    return (event_files.read_options(self._run_dir).get('steps') or
+            task_states.goal(self.states))
 
 
 def rows(states: Mapping[str, task_states.State],

@@ -27,6 +27,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 
 tf1 = tf.compat.v1
@@ -63,7 +64,6 @@ _PREPARE_ARGUMENTS = (
     'master', 'init_op', 'saver', 'checkpoint_dir',
     'checkpoint_filename_with_path', 'wait_for_checkpoint', 'max_wait_secs',
     'config', 'init_feed_dict', 'init_fn')
-_MARK = 'tfplugin_meets'
 _threads = threading.local()
 
 _CLOSE_LIMIT_SECS = 5.0
@@ -115,7 +115,7 @@ def _meet_savers() -> None:
 
     return save
 
-  _replace(tf1.train.Saver, 'save', make)
+  _tf_internals.stay_replaced(tf1.train.Saver, save=make)
 
 
 def _meet_session_managers() -> None:
@@ -144,8 +144,9 @@ def _meet_session_managers() -> None:
 
     return wait_for_session
 
-  _replace(tf1.train.SessionManager, 'prepare_session', make_prepare)
-  _replace(tf1.train.SessionManager, 'wait_for_session', make_wait)
+  _tf_internals.stay_replaced(
+      tf1.train.SessionManager, prepare_session=make_prepare,
+      wait_for_session=make_wait)
 
 
 def _meet_sessions() -> None:
@@ -161,8 +162,8 @@ def _meet_sessions() -> None:
     return close
 
   # The method of the base class, which Session inherits.
-  _replace(next(c for c in tf1.Session.__mro__ if 'close' in vars(c)), 'close',
-           make)
+  _tf_internals.stay_replaced(
+      next(c for c in tf1.Session.__mro__ if 'close' in vars(c)), close=make)
 
 
 def _act_before_start(graph: tf.Graph) -> None:
@@ -177,17 +178,6 @@ def _by_name(names: Sequence[str], args: Sequence[Any],
   A library that has replaced that function may name its parameters differently.
   """
   return {**dict(zip(names, args)), **kwargs}
-
-
-def _replace(owner: type, name: str,
-             make: Callable[[Callable], Callable]) -> None:
-  """Wraps a method, unless it is wrapped already."""
-  original = getattr(owner, name)
-  # `functools.wraps` copies the mark when a library wraps our function.
-  if not hasattr(original, _MARK):
-    replacement = functools.wraps(original)(make(original))
-    setattr(replacement, _MARK, True)
-    setattr(owner, name, replacement)
 
 
 @contextlib.contextmanager

@@ -8,10 +8,10 @@ then on it refuses Keras 3 in a model_fn: its variables cannot be restored.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import sys
 from typing import Any
+from typing import Callable
 
 import tensorflow as tf
 from tensorflow.python.util import tf_export
@@ -139,24 +139,23 @@ def _refuse_keras_3() -> None:
   """
   estimator = importlib.import_module(f'{_ESTIMATOR}.estimator').Estimator
   keras_lib = importlib.import_module(f'{_ESTIMATOR}.keras_lib')
-  if hasattr(keras_lib._assert_valid_model, '__wrapped__'):
-    return
-  call, check = estimator._call_model_fn, keras_lib._assert_valid_model
 
-  @functools.wraps(call)
-  def call_with_refusal(*args: Any, **kwargs: Any) -> Any:
-    with tf.variable_creator_scope(_refuse_variable):
-      return call(*args, **kwargs)
+  def calling(call: Callable) -> Callable:
+    def call_with_refusal(*args: Any, **kwargs: Any) -> Any:
+      with tf.variable_creator_scope(_refuse_variable):
+        return call(*args, **kwargs)
+    return call_with_refusal
 
-  @functools.wraps(check)
-  def check_with_refusal(model: Any, *args: Any, **kwargs: Any) -> None:
-    if any(base.__module__.startswith(_KERAS_3_SOURCE)
-           for base in type(model).__mro__):
-      raise TypeError(_KERAS_3_MODEL.format(model=model))
-    check(model, *args, **kwargs)
+  def checking(check: Callable) -> Callable:
+    def check_with_refusal(model: Any, *args: Any, **kwargs: Any) -> None:
+      if any(base.__module__.startswith(_KERAS_3_SOURCE)
+             for base in type(model).__mro__):
+        raise TypeError(_KERAS_3_MODEL.format(model=model))
+      check(model, *args, **kwargs)
+    return check_with_refusal
 
-  estimator._call_model_fn = call_with_refusal
-  keras_lib._assert_valid_model = check_with_refusal
+  _tf_internals.stay_replaced(estimator, _call_model_fn=calling)
+  _tf_internals.stay_replaced(keras_lib, _assert_valid_model=checking)
 
 
 def _refuse_variable(next_creator: Any, **kwargs: Any) -> tf.Variable:

@@ -80,6 +80,11 @@ class ClusterTask:
             for index in self.cluster_spec.task_indices(job)]
 
   @property
+  def others(self) -> list[str]:
+    """The names of the other tasks that train."""
+    return [name for name in self.training_tasks if name != self.name]
+
+  @property
   def num_workers(self) -> int:
     """The number of tasks that train, at least 1."""
     return max(1, sum(map(self._count, _TRAINING_JOBS)))

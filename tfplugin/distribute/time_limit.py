@@ -20,14 +20,15 @@ _SAY_EVERY_SECS = 20.0
 _start_limits: dict[object, float] = {None: 600.0}
 
 
-def check(time_limit_secs: float) -> None:
-  """Raises unless `time_limit_secs`, from a user, is a valid limit in seconds.
+def check(time_limit_secs: float) -> float:
+  """Returns a limit in seconds from a user; raises unless it is valid.
 
   The error is a TypeError unless it is a number, and a ValueError unless it is
   positive and finite.
 
   Example:
     >>> check(60.0)
+    60.0
   """
   if isinstance(time_limit_secs, bool) or not isinstance(
       time_limit_secs, numbers.Real):
@@ -36,6 +37,7 @@ def check(time_limit_secs: float) -> None:
   if not 0 < time_limit_secs < math.inf:
     raise ValueError('`time_limit_secs` must be positive and finite. '
                      f'Received: {time_limit_secs!r}. Pass e.g. 60.0.')
+  return time_limit_secs
 
 
 class Patience:

@@ -152,7 +152,7 @@ def cross_shard(
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
-    names = local_devices.check_devices(devices)
+    names = devices or local_devices.local_devices()
     groups_lib.check(group_assignment, len(names))
     return _run_shards(call, names, reduction, group_assignment, broadcast)
 

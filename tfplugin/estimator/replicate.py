@@ -150,7 +150,7 @@ def replicate_model_fn(
 
   def run(call: model_fn_lib.ModelFnCall):
     is_eval = call.mode == tf.estimator.ModeKeys.EVAL
-    names = local_devices.check_devices(devices)
+    names = devices or local_devices.local_devices()
     if is_eval and not replicate_eval:
       names = names[:1]
     return _run_towers(call, names, broadcast, batch_norm)

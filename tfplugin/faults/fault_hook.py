@@ -8,7 +8,6 @@ import os
 import pathlib
 import threading
 import time
-from collections.abc import Callable
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -97,8 +96,10 @@ class FaultHook(tf1.train.SessionRunHook):
     if self._exchanges is None or session.run(self._exchanges):
       self._began = time.monotonic()
       step = int(session.run(self._step))
-      _later(lambda: self._bring(language.EXCHANGING, None, step),
-             time.sleep, self._exchange_secs / 2)
+      timer = threading.Timer(self._exchange_secs / 2, self._bring,
+                              [language.EXCHANGING, None, step])
+      timer.daemon = True
+      timer.start()
 
   def after_run(self, run_context, run_values) -> None:
     """Injects the faults of a step."""
@@ -132,14 +133,15 @@ class FaultHook(tf1.train.SessionRunHook):
     self._has_saved.clear()
     # Faults that are no signals, in the main thread: no other can raise in it.
     self._bring(language.SAVING, None, event.step, is_signal=False)
-    _later(lambda: self._bring(language.SAVING, None, event.step),
-           self._wait_for_a_file)
+    threading.Thread(target=self._bring_into_save, args=[event.step],
+                     daemon=True).start()
 
-  def _wait_for_a_file(self) -> None:
-    """Waits until a checkpoint is written in part, or is whole."""
+  def _bring_into_save(self, step: int | None) -> None:
+    """Injects the faults once a checkpoint is written in part, or is whole."""
     while not self._has_saved.is_set() and not any(
         pathlib.Path(self._model_dir).glob('*_temp*')):
       time.sleep(_POLL_SECS)
+    self._bring(language.SAVING, None, step)
 
   def _bring(self, phase: str, session: tf1.Session | None,
              step: int | None = None, is_signal: bool = True) -> None:
@@ -184,17 +186,6 @@ def _next_step_exchanges() -> tf.Tensor | None:
          if v.op.name in counts and
          counts[v.op.name].name == per_graph.EXCHANGES]
   return tf.reduce_any(tf.stack(due)) if due else None
-
-
-def _later(bring: Callable[[], None], wait: Callable[..., None],
-           *args) -> None:
-  """Calls `bring` after a wait, in a thread beside the main thread."""
-
-  def run():
-    wait(*args)
-    bring()
-
-  threading.Thread(target=run, daemon=True).start()
 
 
 def hooks() -> list[FaultHook]:

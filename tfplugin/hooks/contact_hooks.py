@@ -69,9 +69,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    time_limit.check(time_limit_secs)
+    self._time_limit_secs = time_limit.check(time_limit_secs)
     self._task = cluster_task.from_config(config)
-    self._time_limit_secs = time_limit_secs
     self._model_dir = config.model_dir
     self._chief = ''
 
@@ -173,14 +172,12 @@ class KeepContactHook(tf1.train.SessionRunHook):
     """
     if time_limit_secs is not None:
       time_limit.check(time_limit_secs)
-    time_limit.check(still_limit_secs)
-    task = cluster_task.from_config(config)
-    self._still_limit_secs = still_limit_secs
+    self._still_limit_secs = time_limit.check(still_limit_secs)
+    self._task = cluster_task.from_config(config)
     self._is_open = membership.read().is_open
-    self._check_run = functools.partial(chief_report.check_joined_run, task,
-                                        config.model_dir)
+    self._check_run = functools.partial(
+        chief_report.check_joined_run, self._task, config.model_dir)
     self._present: set[str] = set()
-    self._task = task
     self._time_limit_secs = time_limit_secs
     self._lists = self._chief = None
     self._next_look = float('-inf')
@@ -270,8 +267,7 @@ class AbsentWorkersHook(tf1.train.SessionRunHook):
       self._timer.cancel()
 
   def _count(self, counted: int) -> None:
-    others = [name for name in self._task.training_tasks
-              if name != self._task.name]
+    others = self._task.others
     away = contact.unreachable(self._task.cluster_spec, others)
     here = len(others) + 1 - len(away)
     if away and here < counted:

@@ -34,6 +34,8 @@ _NO_COUNTS = (
     'events.')
 _NO_BOUND = ('The bound: only tfplugin-train writes the settings of a run, '
              'into train_options.json.')
+_BOUND = {'line': {'color': '#c0392b', 'dash': 'dash'},
+          'annotation_text': 'dropped beyond'}
 _FRACTIONS = ('dropped_fraction', 'share_of_made', 'share_of_applied')
 
 
@@ -184,9 +186,7 @@ def _by_worker(section: Mapping[str, Any]) -> panel.Figure:
         hovertemplate='%{x}: %{customdata} samples, %{y:.1%}')
   plot.update_yaxes(tickformat='.0%')
   if section['bound'] is not None:
-    plot.add_vline(section['bound'] + 0.5, line={'color': '#c0392b',
-                                                 'dash': 'dash'},
-                   annotation_text='dropped beyond')
+    plot.add_vline(section['bound'] + 0.5, **_BOUND)
   return plot
 
 
@@ -203,7 +203,5 @@ def _over_time(section: Mapping[str, Any]) -> panel.Figure:
       colorbar={'title': {'text': 'samples'}},
       hovertemplate='%{z} samples of %{y} at %{x:.1f} s<extra></extra>')
   if section['bound'] is not None:
-    plot.add_hline(section['bound'] + 0.5, line={'color': '#c0392b',
-                                                 'dash': 'dash'},
-                   annotation_text='dropped beyond')
+    plot.add_hline(section['bound'] + 0.5, **_BOUND)
   return plot

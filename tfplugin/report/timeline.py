@@ -24,8 +24,6 @@ AWAY = 'session lost'
 SILENT = 'silent'
 # A task that writes no events while it serves, and restarted.
 UNKNOWN = 'serving or dead'
-STATES = (STARTING, WAITING, TRAINING, SAVING, SERVING, ENDING, AWAY, DEAD,
-          SILENT, UNKNOWN)
 
 # `training` is reported once in 5 s: a task without three reports is silent.
 SILENT_SECS = 15.0
@@ -36,6 +34,7 @@ BETWEEN_RUNS_SECS = 120.0
 _MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
           'coming_back': 'restart', 'stopping': 'stop', 'stopped': 'stop',
           'ended': 'end', 'joined': 'join', 'left': 'leave'}
+# The colour of each state, in the order of the page.
 _COLORS = {
     STARTING: '#bab0ac', WAITING: '#eeca3b', TRAINING: '#54a24b',
     SAVING: '#4c78a8', SERVING: '#9ecae9', ENDING: '#d8d0cc', AWAY: '#ff9d98',
@@ -82,7 +81,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   return {
       'start_time': run.start,
       'wall_secs': run.end - run.start,
-      'states': list(STATES),
+      'states': list(_COLORS),
       'tasks': {task: {
           'spans': [span._asdict() for span in spans[task]],
           'marks': marks[task],

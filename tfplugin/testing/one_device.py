@@ -160,33 +160,32 @@ def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
   first = None
   for mode in _MODES:
     if mode in modes:
-      with _model(model_fn, input_fn, mode, params) as (model, close):
-        with close() as session:
-          _load(session, variables)
-          if first is None:
-            first = _values(session)
-          for step in range(steps):
-            # In the run of an update a loss may be read before it or after.
-            drawn = session.run([tensor for tensor, _ in model.inputs])
-            batch = {placeholder: value for (_, placeholder), value in zip(
-                model.inputs, drawn)}
-            before = _values(session, tf1.local_variables()) if (
-                model.updates) else {}
-            for name, value in session.run(model.fetches, batch).items():
-              numbers[f'{mode}, step {step + 1}: {name}'] = np.asarray(value)
-            # The gradients of an optimizer may wait for another one's update.
-            _load(session, before, tf1.local_variables())
-            session.run(model.updates, batch)
-          variables = {**variables, **_values(session)}
-          numbers.update((f'{mode}: variable {name}', value)
-                         for name, value in _values(session).items())
+      with _model(model_fn, input_fn, mode, params) as (model, session):
+        _load(session, variables)
+        if first is None:
+          first = _values(session)
+        for step in range(steps):
+          # In the run of an update a loss may be read before it or after.
+          drawn = session.run([tensor for tensor, _ in model.inputs])
+          batch = {placeholder: value for (_, placeholder), value in zip(
+              model.inputs, drawn)}
+          before = _values(session, tf1.local_variables()) if (
+              model.updates) else {}
+          for name, value in session.run(model.fetches, batch).items():
+            numbers[f'{mode}, step {step + 1}: {name}'] = np.asarray(value)
+          # The gradients of an optimizer may wait for another one's update.
+          _load(session, before, tf1.local_variables())
+          session.run(model.updates, batch)
+        variables = {**variables, **_values(session)}
+        numbers.update((f'{mode}: variable {name}', value)
+                       for name, value in _values(session).items())
   return first, numbers
 
 
 @contextlib.contextmanager
 def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
-           ) -> Iterator[tuple[_Model, Callable]]:
-  """Yields a model, and a function that makes a session."""
+           ) -> Iterator[tuple[_Model, tf1.Session]]:
+  """Yields a model and its session."""
   with tf.Graph().as_default():
     tf1.set_random_seed(_SEED)
     tf1.train.get_or_create_global_step()
@@ -204,16 +203,12 @@ def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
     hooks = [*spec.training_hooks, *spec.training_chief_hooks,
              *spec.evaluation_hooks, *spec.prediction_hooks]
     updates = [spec.train_op] if mode == tf.estimator.ModeKeys.TRAIN else []
-    yield (_Model(inputs, _fetches(spec, gradients), updates),
-           lambda: _session(hooks, spec.scaffold))
-
-
-@contextlib.contextmanager
-def _session(hooks: Sequence[Any], scaffold: Any) -> Iterator[tf1.Session]:
-  count = len(tf.config.list_logical_devices('CPU'))
-  with tf1.train.SingularMonitoredSession(
-      hooks, scaffold, config=devices_lib.session_config(count)) as session:
-    yield session.raw_session()
+    model = _Model(inputs, _fetches(spec, gradients), updates)
+    count = len(tf.config.list_logical_devices('CPU'))
+    with tf1.train.SingularMonitoredSession(
+        hooks, spec.scaffold,
+        config=devices_lib.session_config(count)) as session:
+      yield model, session.raw_session()
 
 
 def _inputs(data: Any) -> tuple[Any, Any]:

@@ -20,8 +20,9 @@ def _split(x, devices=('/cpu:0', '/cpu:1'), moments=None):
       [x], [], None, lambda: ([0, 2], [2, 1]), devices, moments)
 
 
-def _gradients(split):
-  return _tf_internals.gradients_through(lambda: True, split.gradients)
+def _take_gradients(split):
+  _tf_internals.gradients_of_graph_through(
+      tf1.get_default_graph(), split.gradients)
 
 
 def test_what_is_computed_once_reads_the_rows_of_all_towers(behavior):
@@ -46,12 +47,12 @@ def test_gradients_by_variables_and_rows_go_through_the_towers(behavior):
     x = tf1.placeholder_with_default(_X, [None, 2])
     w = tf1.get_variable('w', initializer=[[1.], [2.]])
     split = _split(x)
-    with _gradients(split):
-      y = x @ w
-      loss = tf.reduce_max(y) * tf.reduce_sum(y)
-      of_w, of_x, of_y = tf.gradients(loss, [w, x, y])
-      # Of second order: sum of squares of the gradient of a quadratic form.
-      second, = tf.gradients(tf.reduce_sum(of_x ** 2), w)
+    _take_gradients(split)
+    y = x @ w
+    loss = tf.reduce_max(y) * tf.reduce_sum(y)
+    of_w, of_x, of_y = tf.gradients(loss, [w, x, y])
+    # Of second order: sum of squares of the gradient of a quadratic form.
+    second, = tf.gradients(tf.reduce_sum(of_x ** 2), w)
     session.run(tf1.global_variables_initializer())
     found = session.run([of_w, of_x, of_y, second])
   y = _X @ [1, 2]
@@ -74,10 +75,10 @@ def test_the_graph_is_linear_in_towers():
       split = split_graph.SplitGraph(
           [x], [], None, lambda count=count: (
               list(range(count)), [1] * count), ['/cpu:0'] * count, None)
-      with _gradients(split):
-        for _ in range(5):
-          x = tf.tanh(x @ w)
-        tf.gradients(tf.reduce_mean(x), w)
+      _take_gradients(split)
+      for _ in range(5):
+        x = tf.tanh(x @ w)
+      tf.gradients(tf.reduce_mean(x), w)
       sizes.append(len(graph.get_operations()))
   assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
 

@@ -16,12 +16,24 @@ from tfplugin.hooks.endings import waits
 tf1 = tf.compat.v1
 
 
-def test_the_task_is_on_the_list_after_its_last_step_not_before(monkeypatch):
-  cluster = ports.make_cluster(1, 1)
-  spec = tf.train.ClusterSpec(cluster)
-  server = tf.distribute.Server(spec, job_name='ps', task_index=0)
-  monkeypatch.setenv('TF_CONFIG', json.dumps(
-      {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}}))
+@pytest.fixture(name='serve')
+def fixture_serve(monkeypatch):
+  """Starts the server of a worker's cluster; `keys` are more of TF_CONFIG."""
+  servers = []
+
+  def serve(**keys):
+    cluster = ports.make_cluster(1, 1)
+    spec = tf.train.ClusterSpec(cluster)
+    servers.append(tf.distribute.Server(spec, job_name='ps', task_index=0))
+    monkeypatch.setenv('TF_CONFIG', json.dumps({
+        'cluster': cluster, 'task': {'type': 'worker', 'index': 0}, **keys}))
+    return spec
+
+  yield serve
+
+
+def test_the_task_is_on_the_list_after_its_last_step_not_before(serve):
+  spec = serve()
   hook = ending_hooks.ReportFinishedHook(tf.estimator.RunConfig())
   with tf.Graph().as_default():
     step = tf.constant(1)
@@ -30,15 +42,10 @@ def test_the_task_is_on_the_list_after_its_last_step_not_before(monkeypatch):
       with pytest.raises(TimeoutError, match='worker:0'):
         waits.wait_for_tasks(spec, ['worker:0'], 'ps:0', 0.1)
   waits.wait_for_tasks(spec, ['worker:0'], 'ps:0', 10.0)
-  del server
 
 
-def test_it_reports_after_all_hooks_and_not_of_a_failure(monkeypatch):
-  cluster = ports.make_cluster(1, 1)
-  spec = tf.train.ClusterSpec(cluster)
-  server = tf.distribute.Server(spec, job_name='ps', task_index=0)
-  monkeypatch.setenv('TF_CONFIG', json.dumps(
-      {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}}))
+def test_it_reports_after_all_hooks_and_not_of_a_failure(serve):
+  spec = serve()
   hook = ending_hooks.ReportFinishedHook(tf.estimator.RunConfig())
   seen = []
 
@@ -60,18 +67,13 @@ def test_it_reports_after_all_hooks_and_not_of_a_failure(monkeypatch):
   assert hook.has_reported
   assert seen == [set()]
   assert task_records.Lists(spec).keep() == {'worker:0'}
-  del server
 
 
 @pytest.mark.parametrize('keys, states', [
     ({}, {}), ({'max_workers': 3}, {'worker:0': task_tables.LEFT})])
 def test_after_a_signal_it_has_left_where_workers_may_join(
-    monkeypatch, keys, states):
-  cluster = ports.make_cluster(1, 1)
-  spec = tf.train.ClusterSpec(cluster)
-  server = tf.distribute.Server(spec, job_name='ps', task_index=0)
-  monkeypatch.setenv('TF_CONFIG', json.dumps(
-      {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}, **keys}))
+    serve, keys, states):
+  spec = serve(**keys)
   hook = ending_hooks.ReportFinishedHook(
       tf.estimator.RunConfig(), unless=lambda: True)
   lists = task_records.Lists(spec)
@@ -86,4 +88,3 @@ def test_after_a_signal_it_has_left_where_workers_may_join(
                     for name, mark in lists.marks.items()}
   assert not hook.has_reported
   lists.close()
-  del server

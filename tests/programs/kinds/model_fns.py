@@ -14,20 +14,34 @@ tf1 = tf.compat.v1
 layers = tf1.layers
 
 _ROWS = 6
-_random = np.random.RandomState(0)
+is_training = tf.estimator.ModeKeys.TRAIN.__eq__
+is_predicting = tf.estimator.ModeKeys.PREDICT.__eq__
 
 
-def normal(*shape):
-  return _random.randn(_ROWS, *shape).astype(np.float32)
+def drawing(seed):
+  """Returns two functions, which draw numbers and integers for each row."""
+  random = np.random.RandomState(seed)
+
+  def normal(*shape):
+    return random.randn(_ROWS, *shape).astype(np.float32)
+
+  def ints(low, high, *shape, dtype=np.int64):
+    return random.randint(low, high, [_ROWS, *shape]).astype(dtype)
+
+  return normal, ints
 
 
-def ints(low, high, *shape, dtype=np.int64):
-  return _random.randint(low, high, [_ROWS, *shape]).astype(dtype)
+normal, ints = drawing(0)
 
 
 def weights(name, *shape):
   return tf1.get_variable(name, shape,
                           initializer=tf1.glorot_uniform_initializer())
+
+
+def cross_entropy(labels, logits):
+  return tf.nn.sparse_softmax_cross_entropy_with_logits(
+      labels=labels, logits=logits)
 
 
 def spec(mode, loss, predictions, metrics, train_op=None):

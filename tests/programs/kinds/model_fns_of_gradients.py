@@ -16,23 +16,10 @@ from tests.programs.kinds import model_fns
 tf1 = tf.compat.v1
 layers = tf1.layers
 
-_random = np.random.RandomState(1)
-_is_training = tf.estimator.ModeKeys.TRAIN.__eq__
-_is_predicting = tf.estimator.ModeKeys.PREDICT.__eq__
+_normal, _ints = model_fns.drawing(1)
+_is_training, _is_predicting = model_fns.is_training, model_fns.is_predicting
 _spec, _weights = model_fns.spec, model_fns.weights
-
-
-def _normal(*shape):
-  return _random.randn(6, *shape).astype(np.float32)
-
-
-def _ints(high, *shape):
-  return _random.randint(0, high, [6, *shape]).astype(np.int64)
-
-
-def _cross_entropy(labels, logits):
-  return tf.nn.sparse_softmax_cross_entropy_with_logits(
-      labels=labels, logits=logits)
+_cross_entropy = model_fns.cross_entropy
 
 
 @tf.custom_gradient
@@ -225,13 +212,13 @@ def rounded(features, labels, mode):
 # The model_fns, each with a batch.
 ALL = {
     domains: ({'x': _normal(4)}, {
-        'kind': _ints(3), 'domain': np.float32([0, 1, 0, 0, 0, 0])}),
+        'kind': _ints(0, 3), 'domain': np.float32([0, 1, 0, 0, 0, 0])}),
     recomputed: ({'x': _normal(5)}, _normal(1)),
     fast_weights: ({'support': _normal(4), 'target': _normal(1),
                     'x': _normal(4)}, _normal(1)),
     tasks: ({'support': _normal(3, 4), 'target': _normal(3, 1),
              'x': _normal(2, 4)}, _normal(2, 1)),
-    perturbed: ({'ids': _ints(9, 5)}, _ints(3)),
+    perturbed: ({'ids': _ints(0, 9, 5)}, _ints(0, 3)),
     critic: ({'real': _normal(4), 'noise': _normal(2)}, _normal()),
     rounded: ({'x': _normal(4)}, _normal(1)),
 }

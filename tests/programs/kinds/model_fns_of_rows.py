@@ -16,14 +16,9 @@ from tests.programs.kinds import model_fns
 tf1 = tf.compat.v1
 layers = tf1.layers
 
-_is_training = tf.estimator.ModeKeys.TRAIN.__eq__
+_is_training, _cross_entropy = model_fns.is_training, model_fns.cross_entropy
 _normal, _ints = model_fns.normal, model_fns.ints
 _spec, _weights = model_fns.spec, model_fns.weights
-
-
-def _cross_entropy(labels, logits):
-  return tf.nn.sparse_softmax_cross_entropy_with_logits(
-      labels=labels, logits=logits)
 
 
 def _decayed(averages, variables, decay):

@@ -16,18 +16,9 @@ from tests.programs.kinds import model_fns
 tf1 = tf.compat.v1
 layers = tf1.layers
 
-_random = np.random.RandomState(2)
-_is_training = tf.estimator.ModeKeys.TRAIN.__eq__
-_is_predicting = tf.estimator.ModeKeys.PREDICT.__eq__
+_normal, _ints = model_fns.drawing(2)
+_is_training, _is_predicting = model_fns.is_training, model_fns.is_predicting
 _spec, _weights = model_fns.spec, model_fns.weights
-
-
-def _normal(*shape):
-  return _random.randn(6, *shape).astype(np.float32)
-
-
-def _ints(high, *shape):
-  return _random.randint(0, high, [6, *shape]).astype(np.int64)
 
 
 def _squashed(x):
@@ -167,9 +158,9 @@ def balanced_classes(features, labels, mode):
 
 # The model_fns, each with a batch.
 ALL = {
-    capsules: ({'image': np.square(_normal(6, 6, 1))}, _ints(3)),
-    sampled_words: ({'source': _normal(3)}, _ints(7, 4)),
-    sessions: ({'session': np.int64([5, 0, 3, 7, 1, 2]), 'item': _ints(9),
+    capsules: ({'image': np.square(_normal(6, 6, 1))}, _ints(0, 3)),
+    sampled_words: ({'source': _normal(3)}, _ints(0, 7, 4)),
+    sessions: ({'session': np.int64([5, 0, 3, 7, 1, 2]), 'item': _ints(0, 9),
                 'is_first': np.float32([0, 1, 0, 0, 1, 0])},
                {'item': np.int64([1, 4, 0, 8, 3, 6]),
                 'mask': np.float32([1, 1, 0, 1, 1, 1])}),

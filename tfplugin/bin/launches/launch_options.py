@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import re
 import shutil
 from collections.abc import Sequence
 
+from tfplugin.bin import command_line
 from tfplugin.bin import ports
 from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import layouts
@@ -89,19 +89,13 @@ class LaunchOptions:
 
   def __post_init__(self):
     """Raises `ValueError` for a wrong setting or a missing program."""
-    for name, value in (('workers', self.workers or 0), ('ps', self.ps)):
-      if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f'`{name}` must be an integer of at least 0. '
-                         f'Received: {value!r}')
+    command_line.check_integer('workers', self.workers or 0, 0)
+    command_line.check_integer('ps', self.ps, 0)
+    if self.steps is not None:
+      command_line.check_integer('steps', self.steps, 1)
     for name in ('evaluator_limit_secs', 'ps_limit_secs', 'stall_limit',
                  'grace_secs'):
-      value = getattr(self, name)
-      if not 0 <= value < math.inf:
-        raise ValueError(f'`{name}` must be at least 0 and finite. '
-                         f'Received: {value!r}')
-    if self.steps is not None and self.steps < 1:
-      raise ValueError('`steps` must be at least 1. Received: '
-                       f'{self.steps!r}')
+      command_line.check_finite(name, getattr(self, name))
     self._check_membership()
     self._check_manifest()
     self._check_places()

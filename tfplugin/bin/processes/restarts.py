@@ -9,10 +9,10 @@ Kubernetes' TFJob; docs/launcher.md has the table.
 from __future__ import annotations
 
 import dataclasses
-import math
 import signal
 from collections.abc import Mapping
 
+from tfplugin.bin import command_line
 from tfplugin.hooks.endings import lost_peers
 
 NEVER = 'never'
@@ -97,13 +97,8 @@ class RestartPolicy:
 
   def __post_init__(self):
     """Raises `ValueError` if a setting is out of its range."""
-    if (isinstance(self.max_restarts, bool) or
-        not isinstance(self.max_restarts, int) or self.max_restarts < 0):
-      raise ValueError('`max_restarts` must be an integer of at least 0. '
-                       f'Received: {self.max_restarts!r}')
-    if not 0 <= self.delay_secs < math.inf:
-      raise ValueError('`restart_delay_secs` must be at least 0 and finite. '
-                       f'Received: {self.delay_secs!r}')
+    command_line.check_integer('max_restarts', self.max_restarts, 0)
+    command_line.check_finite('restart_delay_secs', self.delay_secs)
 
   def longest_delay(self, job: str) -> float:
     """Returns the longest restart delay of a job's tasks in seconds."""

@@ -135,8 +135,6 @@ class SplitGraph:
 
     `helper` implements `tf.gradients`; `arguments` are its arguments by name.
     """
-    if tf1.get_default_graph() is not self._graph:
-      return helper(**arguments)
     self.update()
     for name in ('ys', 'grad_ys'):
       if arguments[name] is not None:

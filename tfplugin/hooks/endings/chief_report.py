@@ -89,8 +89,7 @@ def check_joined_run(task: cluster_task.ClusterTask, model_dir: str) -> None:
   if not membership.read().joins:
     return
   spec = task.cluster_spec
-  others = [name for name in (*(f'ps:{i}' for i in spec.task_indices('ps')),
-                              *task.training_tasks) if name != task.name]
+  others = [*(f'ps:{i}' for i in spec.task_indices('ps')), *task.others]
   patience = time_limit.Patience(task.name, AWAY_SECS)
   while len(contact.unreachable(spec, others)) == len(others):
     if is_written(model_dir):

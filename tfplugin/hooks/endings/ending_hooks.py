@@ -138,17 +138,16 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    time_limit.check(time_limit_secs)
+    self._time_limit_secs = time_limit.check(time_limit_secs)
     self._task = cluster_task.from_config(config)
-    self._time_limit_secs = time_limit_secs
     self._was_stopped = unless
     self._is_open = membership.read().is_open
-    self._has_ended = self._has_left = self.has_reported = False
-    self._steps = None
+    self.has_reported = False
+    self._report = self._steps = None
 
   def begin(self) -> None:
     """Prepares the report at the end of the session; see the class."""
-    self._has_ended = self._has_left = self.has_reported = False
+    self._report, self.has_reported = None, False
     self._steps = task_records.StepReport(
         self._task.cluster_spec, self._task.name, is_present=self._is_open)
     guarded_graphs.in_place_of_close(self._close)
@@ -159,22 +158,20 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     self._steps.count()
 
   def end(self, session: tf1.Session) -> None:
-    """Notes that the session does not close because of a failure."""
+    """Chooses the report: the session does not close because of a failure."""
     del session
-    self._has_ended = not self._was_stopped()
-    self._has_left = self._is_open and not self._has_ended
+    if not self._was_stopped():
+      self._report = task_records.report_finished
+    elif self._is_open:
+      self._report = task_records.report_left
 
   def _close(self, close: Callable[[], None]) -> None:
     self._steps.close()
-    if self._has_ended and not self.has_reported:
-      self.has_reported = True
-      task_records.report_finished(
-          self._task.cluster_spec, self._task.name,
-          time_limit_secs=self._time_limit_secs)
-    if self._has_left:
-      task_records.report_left(
-          self._task.cluster_spec, self._task.name,
-          time_limit_secs=self._time_limit_secs)
+    if self._report is not None:
+      self.has_reported = self._report is task_records.report_finished
+      self._report(self._task.cluster_spec, self._task.name,
+                   time_limit_secs=self._time_limit_secs)
+      self._report = None
     guarded_graphs.close_in_time(close)
 
 
@@ -219,8 +216,7 @@ class RefusedStepHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    time_limit.check(time_limit_secs)
-    self._limit_secs = time_limit_secs
+    self._limit_secs = time_limit.check(time_limit_secs)
     self._runs = None
 
   def begin(self) -> None:

@@ -124,7 +124,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
     return loss(f'{self._task.name} lost {self._lost()}. {_REMEDY}')
 
   def _watch(self) -> None:
-    peers = _Peers(self._task, self._others())
+    peers = _Peers(self._task)
     while not self._over.wait(0.2):
       deadline, now = self._deadline, time.monotonic()
       if self._limit_secs is not None and not self._is_first:
@@ -141,12 +141,8 @@ class LostPeersHook(tf1.train.SessionRunHook):
             _REMEDY)
         os._exit(EXIT_STATUS)
 
-  def _others(self) -> list[str]:
-    return [name for name in self._task.training_tasks
-            if name != self._task.name]
-
   def _lost(self) -> str:
-    others = self._others()
+    others = self._task.others
     away = contact.unreachable(self._task.cluster_spec, others)
     return ', '.join(away) or f'one of {", ".join(others)}'
 
@@ -154,8 +150,8 @@ class LostPeersHook(tf1.train.SessionRunHook):
 class _Peers:
   """The other workers whose ports were open, and are closed."""
 
-  def __init__(self, task: cluster_task.ClusterTask, names: list[str]):
-    self._cluster_spec, self._names = task.cluster_spec, names
+  def __init__(self, task: cluster_task.ClusterTask):
+    self._task = task
     self._next_look = 0.0
     # By name; a worker that was never seen may use no port, as with Horovod.
     self._misses: dict[str, list[str]] = {}
@@ -165,8 +161,8 @@ class _Peers:
     if now < self._next_look:
       return
     self._next_look = now + _LOOK_SECS
-    for name in self._names:
-      away = contact.unreachable(self._cluster_spec, [name])
+    for name in self._task.others:
+      away = contact.unreachable(self._task.cluster_spec, [name])
       if not away:
         self._misses[name] = []
       elif name in self._misses:

@@ -69,9 +69,8 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    time_limit.check(time_limit_secs)
+    self._time_limit_secs = time_limit.check(time_limit_secs)
     self._task = cluster_task.from_config(config)
-    self._time_limit_secs = time_limit_secs
 
   def end(self, session: tf1.Session) -> None:
     """Waits; see the class."""
@@ -81,9 +80,7 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
 
 def others_of_chief(task: cluster_task.ClusterTask) -> list[str]:
   """Returns the other training tasks for the chief; [] in any other task."""
-  if not (task.is_chief and task.num_ps):
-    return []
-  return [name for name in task.training_tasks if name != task.name]
+  return task.others if task.is_chief and task.num_ps else []
 
 
 def awaits_others(task: cluster_task.ClusterTask) -> bool:
