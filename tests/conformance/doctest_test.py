@@ -18,6 +18,8 @@ import tensorflow as tf
 import tfplugin
 
 _MAIN = "\nif __name__ == '__main__':"
+_PACKAGES = ('', '.contrib', '.distribute', '.estimator', '.events', '.hooks',
+             '.optimizers', '.report')
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -40,10 +42,19 @@ def _is_program(name: str) -> bool:
   return bool(origin) and _MAIN in pathlib.Path(origin).read_text('utf-8')
 
 
+def _public() -> set:
+  """The docstrings of public names, whose examples users copy."""
+  modules = [importlib.import_module(f'tfplugin{package}')
+             for package in _PACKAGES]
+  return {getattr(module, name).__doc__
+          for module in modules for name in module.__all__}
+
+
 def _globals(test: doctest.DocTest) -> dict:
-  """What every example may use without importing it."""
-  return {**test.globs, 'np': np, 'tf': tf, 'tf1': tf.compat.v1,
-          'tfplugin': tfplugin}
+  """What an example may use without importing it: nothing, if it is public."""
+  return {} if test.docstring in _public() else {
+      **test.globs, 'np': np, 'tf': tf, 'tf1': tf.compat.v1,
+      'tfplugin': tfplugin}
 
 
 @pytest.mark.sampled(3)

@@ -83,6 +83,8 @@ def install() -> None:
   It may be called again; an existing `tf.contrib` stays.
 
   Example:
+    >>> import tensorflow.compat.v1 as tf
+    >>> import tfplugin
     >>> tfplugin.contrib.install()
     >>> tf.contrib.opt.ElasticAverageOptimizer.BETA
     0.9

@@ -22,7 +22,9 @@ def batch_and_drop_remainder(
     batch_size: Rows of a batch; rows that do not fill the last one are dropped.
 
   Example:
-    >>> rows = tf.data.Dataset.range(5).apply(batch_and_drop_remainder(2))
+    >>> import tensorflow as tf
+    >>> from tfplugin.contrib import data
+    >>> rows = tf.data.Dataset.range(5).apply(data.batch_and_drop_remainder(2))
     >>> [batch.tolist() for batch in rows.as_numpy_iterator()]
     [[0, 1], [2, 3]]
   """

@@ -59,11 +59,11 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
       other runs in the model_dir.
     chief: stays until every worker has reported its end, and then reports its
       own. It saves its last checkpoint then, for every kind of end
-      (`max_steps`, an input, a hook). The checkpoint has all the workers' steps
-      and no variable between its update and its clip. Until then it saves at
-      intervals. It does not wait after a signal, nor when no worker has made a
-      step for half of `finish_limit_secs`: after training with
-      `SyncReplicasOptimizer` a worker may wait for the chief's session to end.
+      (`max_steps`, an input, a hook). The checkpoint has all steps of the
+      workers, with their clips. Until then it saves at intervals. It does not
+      wait after a signal, nor when no worker has made a step for half of
+      `finish_limit_secs`: after training with `SyncReplicasOptimizer` a worker
+      may wait for the chief's session to end.
     chief: warns of a worker that has neither reported nor made a step in that
       time, and reports in its place: the training is complete without it.
     chief: warns if the default moving rate counts absent workers.

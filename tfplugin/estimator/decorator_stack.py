@@ -155,8 +155,8 @@ def check_applied(interception: optimizer_interception.Interception,
       f'`model_fn` below `{decorator}` must apply gradients with a '
       '`tf.compat.v1.train.Optimizer`. Received: a train_op of something else,'
       ' such as a Keras optimizer. Use e.g. '
-      '`tf.compat.v1.train.AdamOptimizer`; wrap an optimizer that is applied '
-      f'in a strategy of the model_fn where it is made: `{wrapper}`.')
+      '`tf.compat.v1.train.AdamOptimizer`. If the model_fn enters a strategy '
+      f'itself, wrap its optimizer there: `{wrapper}`.')
 
 
 def local_init_op(scaffold: tf1.train.Scaffold | None,

@@ -89,9 +89,8 @@ def replicate_model_fn(
       normalisation of the model_fn is as with 'sync'.
 
   Returns:
-    A model_fn `(features, labels=None, mode=None, params=None, config=None)`,
-    for any of them that `model_fn` takes. An Estimator may be given the
-    `params` of a canned one.
+    A model_fn `(features, labels=None, mode=None, params=None, config=None)`.
+    `model_fn` gets those of them that it takes.
 
   Raises:
     TypeError: `model_fn` is not callable, `devices` not a list of strings.

@@ -26,8 +26,17 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
       of the optimizer that a session can fetch.
 
   Example:
-    hook = tfplugin.hooks.ClippingSummaryHook(optimizer, model_dir)
-    estimator_spec = tf.estimator.EstimatorSpec(..., training_hooks=[hook])
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> from tfplugin import hooks
+    >>> with tf.Graph().as_default():
+    ...   step = tf.compat.v1.train.get_or_create_global_step()
+    ...   table = tf.compat.v1.get_variable('table', [5, 4])
+    ...   optimizer = tfplugin.VariableClippingOptimizer(
+    ...       tf.compat.v1.train.AdamOptimizer(0.1), {'table': 1}, max_norm=2.0)
+    ...   train_op = optimizer.minimize(tf.reduce_sum(table), global_step=step)
+    ...   hook = hooks.ClippingSummaryHook(optimizer, 'a_model_dir')
+    >>> # tf.estimator.EstimatorSpec(..., training_hooks=[hook])
   """
 
   optimizer_class = variable_clipping.VariableClippingOptimizer

@@ -24,8 +24,17 @@ class StalenessSummaryHook(summary_writer_hook.SummaryWriterHook):
     RuntimeError: from `begin`, when the graph has no global step.
 
   Example:
-    hook = tfplugin.hooks.StalenessSummaryHook(optimizer, model_dir)
-    estimator_spec = tf.estimator.EstimatorSpec(..., training_hooks=[hook])
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> from tfplugin import hooks
+    >>> with tf.Graph().as_default():
+    ...   step = tf.compat.v1.train.get_or_create_global_step()
+    ...   weight = tf.compat.v1.get_variable('weight', initializer=3.0)
+    ...   optimizer = tfplugin.DropStaleGradientOptimizer(
+    ...       tf.compat.v1.train.AdamOptimizer(0.1), staleness=4)
+    ...   train_op = optimizer.minimize(weight * weight, global_step=step)
+    ...   hook = hooks.StalenessSummaryHook(optimizer, 'a_model_dir')
+    >>> # tf.estimator.EstimatorSpec(..., training_hooks=[hook])
   """
 
   optimizer_class = drop_stale_gradient.DropStaleGradientOptimizer

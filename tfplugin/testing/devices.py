@@ -26,7 +26,8 @@ def make_logical_cpus(count: int) -> list[str]:
     RuntimeError: TensorFlow has fixed fewer devices already.
 
   Example:
-    >>> make_logical_cpus(2)
+    >>> from tfplugin.testing import devices
+    >>> devices.make_logical_cpus(2)
     ['/device:CPU:0', '/device:CPU:1']
   """
   if count < 1:

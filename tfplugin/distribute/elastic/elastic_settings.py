@@ -265,8 +265,8 @@ class ElasticSettings(ElasticOptions):
           "`rho`, `update_order='elastic_first'` and `sparse_exchange` act on "
           'the gradients that an optimizer applies. Received: a train_op '
           'without one, such as the train_op of an optimizer whose own '
-          '`apply_gradients` assigns to the variables. Leave them out, or use '
-          'the base method.')
+          '`apply_gradients` assigns to the variables. Leave them out, or '
+          'use an optimizer that does not override `apply_gradients`.')
 
   def check_has_hooks(self, result: Any) -> None:
     """Raises a ValueError for `overlap`, as `result` has no hooks."""

@@ -28,7 +28,7 @@ from tfplugin import types
 from tfplugin.distribute import placement
 
 # Larger tensors are not packed: copying them twice takes longer than a call.
-# docs/exchange.md has the figures.
+# 220 of 4 kB: 4.9 ms packed, 14.9 ms alone; of 180 kB: 118 ms and 62 ms.
 MAX_BYTES = 1 << 15
 
 # A message of more bytes delays the step's first ops for its last ones.
