@@ -8,6 +8,8 @@ was killed or its session failed, is either, or lost with that task:
 
     ended <= what the servers counted <= begun
 
+A drop that only the task counts is noted as such, and is none of these.
+
 The servers count from what they had when they began, anew after each restore.
 A count that was lost with a server has been seen by the tasks before: all but
 the last batch of each.
@@ -22,7 +24,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
-SESSION, BEGUN, ENDED = 'session', 'begun', 'ended'
+SESSION, BEGUN, ENDED, DROPPED = 'session', 'begun', 'ended', 'dropped'
 
 
 class Note(NamedTuple):
@@ -32,7 +34,8 @@ class Note(NamedTuple):
     time: When it was written.
     pid: The process.
     step: The global step; None before a step.
-    kind: A session begins, or a batch is taken, or its step has ended.
+    kind: A session begins, or a batch is taken, or its step has ended, perhaps
+      with a drop that no server counts.
     counted: What the servers have counted: the step, and dropped gradients.
   """
 
@@ -66,7 +69,8 @@ def check(notes: Mapping[str, Sequence[Note]], restarts: Sequence[float],
   for number, span in enumerate(spans, 1):
     # The first that reads it does so before anyone has begun.
     first = min(note.counted for note in _all(span, SESSION))
-    ended, begun = len(_all(span, ENDED)), len(_all(span, BEGUN))
+    ended = len(_all(span, ENDED))
+    begun = len(_all(span, BEGUN)) - len(_all(span, DROPPED))
     counted, unseen = final + dropped, 0
     if number < len(spans):
       counted = max(note.counted for note in _all(span, SESSION, ENDED))
@@ -75,8 +79,9 @@ def check(notes: Mapping[str, Sequence[Note]], restarts: Sequence[float],
         f'Span {number} of {len(spans)}: {ended} steps ended and {begun} began,'
         f' but {counted - first} are counted, from {first} to {counted}')
   for task, told in notes.items():
-    sessions, begun, ended = (sum(note.kind == kind for note in told)
-                              for kind in (SESSION, BEGUN, ENDED))
+    sessions, begun, ended = (sum(note.kind in kinds for note in told)
+                              for kinds in ((SESSION,), (BEGUN,),
+                                            (ENDED, DROPPED)))
     assert 0 <= begun - ended < max(sessions, 1), (
         f'{task}: {begun} steps began and {ended} ended in {sessions} sessions,'
         ' the last of which ended well')

@@ -48,6 +48,17 @@ def test_a_batch_that_was_dropped_and_not_counted(final, dropped, holds):
       accounting.check(notes, [], final, dropped)
 
 
+@pytest.mark.parametrize('final, holds', [(2, False), (3, True), (4, False)])
+def test_a_drop_that_only_the_task_counts_is_in_no_count(final, holds):
+  notes = {'chief-0': _steps([1, 2, 3], 0) + _task(
+      (4, accounting.BEGUN, 0), (4, accounting.DROPPED, 3))}
+  if holds:
+    accounting.check(notes, [], final)
+  else:
+    with pytest.raises(AssertionError, match='3 steps ended and 3 began'):
+      accounting.check(notes, [], final)
+
+
 def test_a_session_has_one_step_without_an_end_at_most():
   notes = {'chief-0': _steps([1, 2], 0) + _UNENDED}
   with pytest.raises(AssertionError, match='3 steps began and 2 ended in 1'):

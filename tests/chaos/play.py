@@ -143,7 +143,8 @@ def steps_of(directory: pathlib.Path) -> dict[str, list]:
   Args:
     directory: Where the program of a run was told to write.
   """
-  return {task: [note[:3] for note in told if note.kind == accounting.ENDED]
+  return {task: [note[:3] for note in told if (
+      note.kind in (accounting.ENDED, accounting.DROPPED))]
           for task, told in accounting.read(directory).items()}
 
 

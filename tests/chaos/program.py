@@ -90,8 +90,12 @@ class StepsHook(tf1.train.SessionRunHook):
   def begin(self):
     self._counts = [tf1.train.get_global_step(), *(
         v for v in tf1.global_variables() if 'stale_counter' in v.op.name)]
+    # The strategy of drop stale has no count of all workers' drops.
+    self._own_drops = [v for v in tf1.local_variables() if (
+        'num_dropped' in v.op.name and not self._counts[1:])]
 
   def after_create_session(self, session, coord):
+    self._num_dropped = session.run(self._own_drops)
     self._note(accounting.SESSION, session.run(self._counts))
 
   def before_run(self, run_context):
@@ -99,7 +103,10 @@ class StepsHook(tf1.train.SessionRunHook):
     return tf1.train.SessionRunArgs(self._counts)
 
   def after_run(self, run_context, run_values):
-    self._note(accounting.ENDED, run_values.results)
+    before, self._num_dropped = (
+        self._num_dropped, run_context.session.run(self._own_drops))
+    self._note(accounting.ENDED if self._num_dropped == before else
+               accounting.DROPPED, run_values.results)
     time.sleep(self._step_secs)
 
   def end(self, session):
