@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines of every program: help, wrong flags, and their errors."""
 
+import contextlib
+import io
 import os
 import pathlib
 import re
@@ -206,3 +208,26 @@ def test_another_program_is_called_as_this_one(
 def test_a_defect_keeps_its_traceback():
   with pytest.raises(AttributeError), command_line.failures_shown():
     raise AttributeError('ours')
+
+
+def test_every_line_can_be_printed(monkeypatch):
+  """To a stream without an encoding for it, and to one that is closed."""
+  written = io.BytesIO()
+  monkeypatch.setattr(sys, 'stdout', io.TextIOWrapper(written, 'ascii'))
+  monkeypatch.setattr(sys, 'stderr', None)
+  command_line._open_streams()
+  command_line.say('one \ufffd')
+  print('two', file=sys.stderr)
+  assert written.getvalue() == b'one \\ufffd\n'
+
+
+@pytest.mark.parametrize('kind, raises', [
+    (OSError, False), (BrokenPipeError, True)])
+def test_a_line_is_lost_on_a_full_disk(monkeypatch, kind, raises):
+  class Stream:
+    def write(self, text):
+      raise kind(text)
+
+  monkeypatch.setattr(sys, 'stdout', Stream())
+  with pytest.raises(kind) if raises else contextlib.nullcontext():
+    command_line.say('one')

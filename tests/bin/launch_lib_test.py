@@ -19,17 +19,19 @@ from tfplugin.distribute import cluster_config
 from tfplugin.hooks.endings import task_tables
 
 
-@pytest.mark.parametrize('program, state', [
-    ('true', task_tables.CLAIMED), ('false', task_tables.LEFT)])
+@pytest.mark.parametrize('program, show, state', [
+    ('true', 'all', task_tables.CLAIMED), ('false', 'all', task_tables.LEFT),
+    ('true', 'worker:7', task_tables.LEFT)])
 def test_a_worker_that_joins_and_fails_frees_its_place(
-    tmp_path, program, state):
+    tmp_path, program, show, state):
   cluster = ports.make_cluster(0, 1)
   server = tf.distribute.Server(cluster, job_name='ps', task_index=0)
   board = task_tables.Board(cluster['ps'][0])
   board.publish(json.dumps({'cluster': cluster, 'max_workers': 3}))
-  with contextlib.suppress(RuntimeError):
+  with contextlib.suppress(RuntimeError, ValueError):
     launch_lib.launch(launch_options.LaunchOptions(
-        (program,), str(tmp_path / 'logs'), join=cluster['ps'][0]))
+        (program,), str(tmp_path / 'logs'), join=cluster['ps'][0],
+        show=(show,)))
   assert {name: task_tables.state_of(mark)
           for name, mark in board.read().items()} == {'worker:0': state}
   board.close()

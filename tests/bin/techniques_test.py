@@ -29,9 +29,8 @@ def _train(model_dir, monkeypatch, to_step=_STEPS, **kwargs):
   options = options_lib.TrainOptions(
       model_dir=str(model_dir), workers=0, steps=to_step, max_norm=0.5,
       **kwargs)
-  # As the launcher does.
-  monkeypatch.setenv(event_log.SESSION_VARIABLE,
-                     str(event_files.last_session(model_dir) + 1))
+  with run_files.reserved(model_dir) as session:  # As the launcher does.
+    monkeypatch.setenv(event_log.SESSION_VARIABLE, str(session))
   parts = experiment.make_experiment(options)
   parts.estimator.train(parts.train_spec.input_fn, max_steps=to_step)
   states = task_states.TaskStates(model_dir, ['chief:0'], from_start=True)

@@ -58,13 +58,28 @@ def test_rows_follow_the_events(tmp_path):
   shown.update()
   assert watch.rows(shown.states, START + 9)[1] == (
       'worker:0', '', '', '', 'failed: ValueError: why')
-  assert not watch.is_over(shown.states)
+  assert not watch.is_over(shown.states, START + 9)
 
 
 def test_a_run_is_over_when_all_that_train_have_ended(tmp_path):
   hand_written.write_events(tmp_path, event(0, 'ps:0', 'starting', 'begin'),
                             event(5, 'chief:0', 'ended'))
-  assert watch.is_over(watch.Watch(str(tmp_path)).states)
+  assert watch.is_over(watch.Watch(str(tmp_path)).states, START + 9)
+
+
+@pytest.mark.parametrize('end', [
+    ('training', dict(step=7)), ('dying', dict(error='E', message='m'))])
+def test_a_task_is_lost_that_is_silent_when_the_chief_is_done(tmp_path, end):
+  name, details = end
+  hand_written.write_events(tmp_path, event(5, 'worker:0', name, **details),
+                            event(5, 'worker:1', 'ended'),
+                            event(5, 'chief:0', 'training', step=7))
+  shown = watch.Watch(str(tmp_path))
+  assert not watch.is_over(shown.states, START + 99)
+  hand_written.write_events(tmp_path, event(6, 'chief:0', 'ended'))
+  shown = watch.Watch(str(tmp_path))
+  assert not watch.is_over(shown.states, START + 7)
+  assert watch.is_over(shown.states, START + 25)
 
 
 def test_a_run_that_was_stopped_is_over_and_nobody_has_died(tmp_path):
@@ -73,7 +88,7 @@ def test_a_run_that_was_stopped_is_over_and_nobody_has_died(tmp_path):
       event(5, 'ps:0', 'stopped', signal='SIGTERM'),
       event(5, 'chief:0', 'stopped', signal='SIGTERM', step=7, saved_step=7))
   shown = watch.Watch(str(tmp_path))
-  assert watch.is_over(shown.states)
+  assert watch.is_over(shown.states, START + 9)
   assert [row[-1] for row in watch.rows(shown.states, START + 9)] == [
       'stopped on request at step 7, saved model.ckpt-7, the same command '
       'continues', 'stopped on request']
@@ -120,6 +135,15 @@ def test_the_last_step_is_that_of_the_settings(tmp_path):
                              in shown.states.items())} == {
               'chief:0': (180, {'staleness': 1}),
               'worker:0': (185, {'staleness': 1})}
+
+
+def test_settings_in_pieces_are_read_once_they_are_whole(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  (tmp_path / 'train_options.json').write_text('{"steps": 3')
+  shown = watch.Watch(str(tmp_path))
+  assert shown.steps is None
+  hand_written.write_options(tmp_path, steps=300)
+  assert shown.steps == 300
 
 
 def test_a_program_of_ones_own_has_no_settings(tmp_path):
@@ -177,10 +201,10 @@ def test_a_worker_that_joined_and_died_does_not_keep_it_waiting(tmp_path):
       tmp_path, event(0, 'chief:0', 'joined', worker='worker:3'),
       event(1, 'worker:3', 'training', step=4), event(5, 'chief:0', 'ended'))
   shown = watch.Watch(str(tmp_path))
-  assert not watch.is_over(shown.states)
+  assert not watch.is_over(shown.states, START + 9)
   hand_written.write_events(
       tmp_path, event(6, 'chief:0', 'left', worker='worker:3'),
       event(7, 'chief:0', 'ended'))
   shown.update()
-  assert watch.is_over(shown.states)
+  assert watch.is_over(shown.states, START + 9)
   assert watch.rows(shown.states, START + 9)[1][-1].endswith('died')

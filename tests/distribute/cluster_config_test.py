@@ -58,6 +58,9 @@ def test_the_evaluator_is_in_no_cluster():
      '`cluster`.*must map each job'),
     (json.dumps({'cluster': {'ps': ['localhost']}, 'task': {'type': 'ps'}}),
      'address "host:port"'),
+    *[(json.dumps({'cluster': {'ps': [address]}, 'task': {'type': 'ps'}}),
+       f'address "host:port".*Received: .{address}. in')
+      for address in ('a:0', 'a:65536', 'a:²', ':2222')],
     # Of a list of hosts that a program has split at its commas.
     (json.dumps({'cluster': {'worker': ['a:1', ' b:1'], 'ps': ['c:1']},
                  'task': {'type': 'ps'}}), "address.*Received: ' b:1' in"),

@@ -13,6 +13,7 @@ import textwrap
 
 import pytest
 
+from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import event_log
 
@@ -95,8 +96,23 @@ def test_the_launcher_knows_the_session(tmp_path, monkeypatch):
     with event_log.recording(tmp_path, 'worker:0'):
       pass
   assert _sessions(tmp_path) == [7, 7, 8]
-  assert event_files.last_session(tmp_path) == 8
-  assert event_files.last_session(tmp_path / 'none') == 0
+  assert [e.session for e in event_files.last_of_tasks(tmp_path)] == [8]
+  assert event_files.last_of_tasks(tmp_path / 'none') == []
+
+
+def test_a_process_begins_after_the_events_of_the_one_before(
+    tmp_path, monkeypatch):
+  """The host's clock was set back by an hour since."""
+  monkeypatch.setenv(clock.VARIABLE, '')
+  before = clock.now() + 3600
+  with monkeypatch.context() as there:
+    there.setattr(clock, 'now', lambda: before)
+    event_log.EventLog(tmp_path, 'worker:0').write('starting', 'begin')
+  with event_log.recording(tmp_path, 'worker:0'):
+    pass
+  times = [e.time for e in _events(tmp_path)]
+  assert times == sorted(times)
+  assert times[-1] == pytest.approx(before, abs=30)
 
 
 @pytest.mark.parametrize('error, signal_name', [

@@ -24,8 +24,13 @@ from tensorflow.python.data.ops import multi_device_iterator_ops
 # `servers_and_sessions_through`.
 from tensorflow.python.distribute import distribute_coordinator
 
-# Has the timer of hooks; see `timers_by`.
+# Give summaries their times, and flush them; see `timers_by`.
+from tensorflow.python.summary.writer import event_file_writer
+from tensorflow.python.summary.writer import writer
+
+# Have the timer of hooks, and of checkpoints that are kept; see `timers_by`.
 from tensorflow.python.training import basic_session_run_hooks
+from tensorflow.python.training import saver
 
 # Makes the sessions of every MonitoredSession; see
 # `servers_and_sessions_through`.
@@ -114,14 +119,15 @@ def _training_sessions_through(change: Callable[[dict], None]
 
 @contextlib.contextmanager
 def timers_by(clock: Callable[[], float]) -> Iterator[None]:
-  """Makes TensorFlow's timers and time limits read `clock`.
+  """Makes TensorFlow's timers, time limits and summaries read `clock`.
 
   They read the host's clock, by `time.time` of private modules, and take no
-  other. When that clock is set back by an hour, no checkpoint is saved for an
-  hour.
+  other. When that clock is set back by an hour, no checkpoint is saved or kept
+  and no summary is flushed for an hour.
   """
   with contextlib.ExitStack() as stack:
-    for owner in (basic_session_run_hooks, session_manager,
+    for owner in (basic_session_run_hooks, session_manager, saver, writer,
+                  event_file_writer,
                   sys.modules[tf.estimator.TrainSpec.__module__]):
       stack.enter_context(replacing.replaced(
           owner, time=lambda original: types.SimpleNamespace(

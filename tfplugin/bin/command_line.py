@@ -50,6 +50,16 @@ _UNKNOWN = re.compile(
 _REPEATED = re.compile(r';\s+repeat this option to specify a list of values$')
 
 
+def say(line: str) -> None:
+  """Prints a line at once; on a full disk the line is lost, and not the run."""
+  try:
+    print(line, flush=True)
+  except BrokenPipeError:  # The reader has ended, and with it the program.
+    raise
+  except OSError:
+    pass
+
+
 class Group(NamedTuple):
   """Flags of one purpose; --help shows the common groups, --helpfull all."""
 
@@ -152,6 +162,7 @@ class CommandLine:
     # by now: then each of its lines would be shown twice.
     tensorflow = logging.getLogger('tensorflow')
     tensorflow.propagate = not tensorflow.handlers
+    _open_streams()
     app.run(failures_shown()(main), flags_parser=_parse)
 
   def help_lines(self, text: str, is_full: bool) -> Iterator[str]:
@@ -170,6 +181,15 @@ class CommandLine:
     if not is_full and not all(group.is_common for group in self._groups):
       titles = '; '.join(g.title for g in self._groups if not g.is_common)
       yield '\n' + _filled(f'More with --helpfull: {titles}.')
+
+
+def _open_streams() -> None:
+  """Makes it possible to print any line, also if a stream is closed."""
+  for name in ('stdout', 'stderr'):
+    if getattr(sys, name) is None:
+      setattr(sys, name, open(os.devnull, 'w'))
+    # A task may write what the encoding of this stream lacks.
+    getattr(sys, name).reconfigure(errors='backslashreplace')
 
 
 class _ShowFlag(flags.BooleanFlag):

@@ -12,7 +12,6 @@ Without --hosts, --slurm and --manifest, all tasks run on this machine.
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 
@@ -162,7 +161,7 @@ def main(argv: list[str]) -> None:
            time.strftime('launch-%Y%m%d-%H%M%S'))
     values['logs_dir'] = f'runs/{run}/logs'
   is_live = values.pop('live')
-  say = functools.partial(print, flush=True)
+  say = command_line.say
   try:
     with command_line.errors_of_usage():
       options = launch_options.LaunchOptions(command=tuple(argv[1:]), **values)

@@ -58,6 +58,16 @@ def launch(options: launch_options.LaunchOptions,
   process is left in any case, `KeyboardInterrupt` included.
   """
   layout = options.layout()
+  with contextlib.ExitStack() as stack:
+    # From here on a worker that joins has a place.
+    stack.push(functools.partial(_report_left, layout))
+    _launch(options, layout, say, terminal, stack)
+
+
+def _launch(options: launch_options.LaunchOptions, layout: layouts.Layout,
+            say: Callable[[str], None], terminal,
+            stack: contextlib.ExitStack) -> None:
+  """Runs the program; `stack` ends what was begun. See `launch`."""
   output.check_shown(options.show, [task.name for task in layout.tasks])
   settings = options.task_settings()
   starts = task_settings.make_starts(layout.tasks, options.command, settings,
@@ -78,22 +88,20 @@ def launch(options: launch_options.LaunchOptions,
   display = live_display.Lines(say)
   if terminal is not None and options.model_dir:
     display = live_display.LiveDisplay(terminal, options.steps)
-  with contextlib.ExitStack() as stack:
-    layout = layout._replace(cluster=stack.enter_context(
-        host_names.given(layout.cluster, options.inject)))
-    session = None
-    if options.model_dir and layout.has_chief:
-      session = stack.enter_context(run_files.reserved(options.model_dir))
-    run = supervision.SupervisedRun(
-        _settings(options, layout, session), layout.cluster, layout.tasks,
-        display.say)
-    # Called after the processes have ended, even by an error.
-    stack.callback(lambda: list(map(say, run_summary.table(run.summary))))
-    stack.push(functools.partial(_report_left, layout))
-    stack.enter_context(display)
-    stack.enter_context(run)
-    _run(options, layout, run,
-         [start for start in starts if start.task in layout.own], display)
+  layout = layout._replace(cluster=stack.enter_context(
+      host_names.given(layout.cluster, options.inject)))
+  session = None
+  if options.model_dir and layout.has_chief:
+    session = stack.enter_context(run_files.reserved(options.model_dir))
+  run = supervision.SupervisedRun(
+      _settings(options, layout, session), layout.cluster, layout.tasks,
+      display.say)
+  # Called after the processes have ended, even by an error.
+  stack.callback(lambda: list(map(say, run_summary.table(run.summary))))
+  stack.enter_context(display)
+  stack.enter_context(run)
+  _run(options, layout, run,
+       [start for start in starts if start.task in layout.own], display)
 
 
 def _report_left(layout: layouts.Layout, error: type | None,

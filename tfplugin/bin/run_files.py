@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import tempfile
@@ -16,6 +15,8 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin.checkpoints import checkpoint_files
+from tfplugin.checkpoints import model_dir_lock
+from tfplugin.events import clock
 from tfplugin.events import event_files
 
 tf1 = tf.compat.v1
@@ -37,6 +38,9 @@ def make_dir(argument: str, path: PathLike) -> None:
 
   `argument` is the user's argument that the message names.
   """
+  if '://' in os.fspath(path):
+    raise ValueError(f'`{argument}` must be on a file system of this machine. '
+                     f'Received: {path}. Choose another, or leave it out.')
   try:
     os.makedirs(path, exist_ok=True)
     tempfile.TemporaryFile(dir=path).close()
@@ -56,13 +60,13 @@ def reserved(model_dir: PathLike) -> Iterator[int]:
   make_dir('model_dir', model_dir)
   # The lock ends when the file is closed or this process ends, even if killed.
   with open(pathlib.Path(model_dir, LOCK), 'a') as lock:
-    try:
-      fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as e:
+    if model_dir_lock.is_taken(lock, model_dir):
       raise RuntimeError(
           f'model_dir is in use: another launch runs in {model_dir}. Wait for '
-          'its end, or choose another directory.') from e
-    yield event_files.last_session(model_dir) + 1
+          'its end, or choose another directory.')
+    ends = event_files.last_of_tasks(model_dir)
+    clock.not_before(max((event.time for event in ends), default=0.0))
+    yield 1 + max((event.session for event in ends), default=0)
 
 
 def check_model_dir(model_dir: PathLike,

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tfplugin.bin import command_line
 from tfplugin.bin import experiment
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
@@ -63,8 +64,8 @@ def train(options: options_lib.TrainOptions,
     options.save(session)
     start = clock.now()
     with (live_display.LiveDisplay(terminal, options.steps) if terminal else
-          live_display.ProgressLines(functools.partial(print, flush=True),
-                                     options.steps)) as display:
+          live_display.ProgressLines(command_line.say, options.steps)
+          ) as display:
       _tell_differences(options, earlier, display.say)
       if is_done:
         display.say(f'The checkpoint is at step {first_step}, and --steps is '

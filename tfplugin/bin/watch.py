@@ -7,13 +7,12 @@
 RUN_DIR is the model_dir of the run; its processes may be on other machines that
 share the directory. A terminal gets a bar and a table that change; a file or a
 pipe gets lines every 10 s. It waits for the first event of a run that has just
-started. It ends when every training task has done its work or was stopped, or
-by Ctrl-C.
+started. It ends when every training task has done its work, was stopped or is
+lost, or by Ctrl-C.
 """
 
 from __future__ import annotations
 
-import functools
 import pathlib
 import time
 from collections.abc import Callable
@@ -72,12 +71,28 @@ def rows(states: Mapping[str, task_states.State],
           for task, state in states.items()]
 
 
-def is_over(states: Mapping[str, task_states.State]) -> bool:
-  """Returns whether every training task is done or was stopped."""
-  return all(state.joined is not None and state.end or
-             state.last is not None and state.last.name in ('ended', 'stopped')
-             for task, state in states.items()
-             if task.partition(':')[0] not in _SERVING)
+def is_over(states: Mapping[str, task_states.State], now: float) -> bool:
+  """Returns whether every training task is done, was stopped or is lost.
+
+  A task that is silent when the chief is done is lost: the chief waits for the
+  others. `now` is in seconds since the epoch.
+  """
+  training = {task: state for task, state in states.items()
+              if task.partition(':')[0] not in _SERVING}
+  # By name the chief is the first.
+  is_chief_done = bool(training) and _is_done(training[min(training)])
+
+  def is_lost(state):
+    return is_chief_done and (
+        state.last is None or
+        state.secs_since(state.last, now) >= task_table.SILENT_SECS)
+
+  return all(_is_done(state) or is_lost(state) for state in training.values())
+
+
+def _is_done(state: task_states.State) -> bool:
+  return bool(state.joined is not None and state.end) or (
+      state.last is not None and state.last.name in ('ended', 'stopped'))
 
 
 def wait_for_events(run_dir: str, watch: Watch, say: Callable[[str], None],
@@ -106,7 +121,7 @@ def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
     for line in run_summary.aligned(
         [HEADINGS, *rows(watch.states, clock.now())]):
       say(line)
-    if once or is_over(watch.states):
+    if once or is_over(watch.states, clock.now()):
       return
     time.sleep(_PLAIN_EVERY_SECS)
 
@@ -116,7 +131,7 @@ def follow_live(watch: Watch, terminal) -> None:
   with live_display.LiveDisplay(terminal, watch.steps, is_kept=True) as shown:
     while True:
       watch.update()
-      is_last = is_over(watch.states)
+      is_last = is_over(watch.states, clock.now())
       shown.update(watch.states, is_last=is_last, steps=watch.steps)
       if is_last:
         return
@@ -145,7 +160,7 @@ def main(argv: list[str]) -> None:
 
 def _show(run_dir: str, once: bool, live: bool) -> None:
   """Shows the run in lines, or on a terminal with a bar and a table."""
-  say = functools.partial(print, flush=True)
+  say = command_line.say
   watch = Watch(run_dir)
   wait_for_events(run_dir, watch, say, once)
   terminal = live_display.find_terminal()

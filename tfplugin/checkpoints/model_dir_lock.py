@@ -8,6 +8,7 @@ import contextlib
 import os
 import platform
 from collections.abc import Iterator
+from typing import IO
 
 import tensorflow as tf
 
@@ -40,18 +41,25 @@ def locked(model_dir: str, who: str) -> Iterator[None]:
   with refused_writes.written(
       lambda: open(os.path.join(model_dir, FILE_NAME), 'a+'), model_dir,
       who) as lock:
-    try:
-      fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as e:
+    if is_taken(lock, model_dir):
       lock.seek(0)
       raise RuntimeError(
           f'model_dir {model_dir} is in use by '
           f'{lock.read().strip() or "another run"}. Wait for its end, or '
-          'choose another directory.') from e
-    except OSError as e:  # E.g. a network file system without locks.
-      tf1.logging.warning('No lock keeps other runs out of %s: %s.', model_dir,
-                          e.strerror)
+          'choose another directory.')
     lock.truncate(0)
     lock.write(f'{who} (process {os.getpid()} on {platform.node()})\n')
     lock.flush()
     yield
+
+
+def is_taken(lock: IO, model_dir: str | os.PathLike) -> bool:
+  """Locks an open file; returns whether another process holds the lock."""
+  try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except BlockingIOError:
+    return True
+  except OSError as e:  # E.g. a network file system without locks.
+    tf1.logging.warning('No lock keeps other runs out of %s: %s.', model_dir,
+                        e.strerror)
+  return False

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ _REMEDY = ('Set it as e.g. {"cluster": {"chief": ["localhost:2222"], "ps": '
 HOROVOD_PORT_VARIABLE = 'HOROVOD_GLOO_RENDEZVOUS_PORT'
 
 VARIABLE = 'TF_CONFIG'
+_LAST_PORT = 65535
 # The jobs that train or serve: servers first, then the chief.
 JOBS = ('ps', 'chief', 'master', 'worker')
 # The jobs that a process without a cluster may have.
@@ -278,13 +280,18 @@ def _check_addresses(jobs: Cluster, value: str) -> None:
   for addresses in jobs.values():
     for address in (addresses.values() if isinstance(addresses, dict) else
                     addresses):
-      # TensorFlow would wait without end for a host with such a name.
-      if not address.rpartition(':')[2].isdigit() or (
-          any(character.isspace() or character == '/'
-              for character in address)):
+      if not is_address(address):
         raise ValueError(
             '`cluster` in `TF_CONFIG` must give each task an address '
             f'"host:port". Received: {address!r} in {value!r}. {_REMEDY}')
+
+
+def is_address(text: str) -> bool:
+  """Returns whether a text has the form host:port, with a possible port."""
+  host, _, port = text.rpartition(':')
+  # TensorFlow would wait without end for a host with such a name.
+  return bool(host) and not re.search(r'[\s/]', host) and (
+      port.isdecimal() and 0 < int(port) <= _LAST_PORT)
 
 
 def _check_alone(config: dict[str, Any], value: str) -> None:

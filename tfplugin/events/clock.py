@@ -4,7 +4,8 @@
 
 A host's clock may be set while a run lasts. Differences of two times of this
 clock stay durations. A launcher gives its clock to the tasks on its machine, so
-that a task that restarts after such a change has the others' time.
+that a task that restarts after such a change has the others' time. A later
+session of a run begins after the last event of the session before.
 """
 
 from __future__ import annotations
@@ -28,6 +29,17 @@ def variables() -> dict[str, str]:
   """Returns the environment variable that gives this clock to a process."""
   ahead = _ahead(os.environ.get(VARIABLE, ''))
   return {VARIABLE: f'{_boot()} {ahead!r}'}
+
+
+def not_before(moment: float) -> None:
+  """Sets this clock forward, if it is behind a moment of the run.
+
+  The host's clock was set back since. For this process and its children.
+  """
+  behind = moment - now()
+  if behind > 0:
+    ahead = _ahead(os.environ.get(VARIABLE, '')) + behind
+    os.environ[VARIABLE] = f'{_boot()} {ahead!r}'
 
 
 @functools.lru_cache

@@ -64,6 +64,12 @@ def path_of(model_dir: PathLike, task: str) -> pathlib.Path:
   return events_dir(model_dir) / f'{task.replace(":", "-")}.jsonl'
 
 
+def tasks_in(model_dir: PathLike) -> list[str]:
+  """Returns the tasks that have written events, e.g. `worker:0`."""
+  return [':'.join(path.stem.rsplit('-', 1))
+          for path in events_dir(model_dir).glob('*-*.jsonl')]
+
+
 def read_file(path: PathLike, start: int = 0) -> Reading:
   """Reads the events of one task.
 
@@ -128,10 +134,10 @@ def last_events(path: PathLike) -> tuple[record.Event, ...]:
     return ()
 
 
-def last_session(model_dir: PathLike) -> int:
-  """Returns the number of a run's newest session; 0 before the first."""
+def last_of_tasks(model_dir: PathLike) -> list[record.Event]:
+  """Returns the last event of each task of a run."""
   ends = [last_events(path) for path in events_dir(model_dir).glob('*.jsonl')]
-  return max((events[-1].session for events in ends if events), default=0)
+  return [events[-1] for events in ends if events]
 
 
 def read_options(model_dir: PathLike) -> dict[str, Any]:

@@ -200,6 +200,8 @@ def recording(model_dir: str | os.PathLike | None,
   token = _current.set(log)
   try:
     earlier = log.last_events()
+    if earlier:
+      clock.not_before(earlier[-1].time)
     # A task that was stopped alone restarts in the same session.
     if earlier and (not _was_over(earlier[-1]) or
                     earlier[-1].name == 'stopped' and

@@ -3,6 +3,7 @@
 """Tests of the place of a worker that joins a run."""
 
 import json
+import os
 
 import pytest
 import tensorflow as tf
@@ -10,6 +11,8 @@ import tensorflow as tf
 from tfplugin.bin import ports
 from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import launch_options
+from tfplugin.events import clock
+from tfplugin.events import event_log
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import task_tables
 
@@ -62,6 +65,29 @@ def test_workers_that_join_get_the_next_numbers(run):
   # Nobody gets the number of one that has left.
   board.end(['worker:1'], task_tables.LEFT)
   assert joins.layout(cluster['ps'][0]).own[0].name == 'worker:3'
+
+
+def test_a_number_of_the_events_is_not_given_again(run, tmp_path):
+  """The record of a parameter server that has just restarted is empty."""
+  cluster, board = run
+  _publish(cluster, board, 3)
+  for task in ('chief:0', 'worker:0', 'worker:4', 'ps:7'):
+    event_log.EventLog(tmp_path, task).write('ended')
+  assert joins.layout(cluster['ps'][0], str(tmp_path)).own[0].name == 'worker:5'
+
+
+def test_a_worker_that_joins_has_the_session_and_the_clock_of_the_run(
+    run, monkeypatch):
+  cluster, board = run
+  taken = {event_log.SESSION_VARIABLE: '3', clock.VARIABLE: 'another boot 7.5'}
+  for name in taken:
+    monkeypatch.setenv(name, 'before')
+  board.publish(json.dumps({
+      'cluster': cluster, 'max_workers': 3,
+      'variables': {**taken, 'ANOTHER_ONE': '1'}}))
+  joins.layout(cluster['ps'][0])
+  assert {name: os.environ[name] for name in taken} == taken
+  assert 'ANOTHER_ONE' not in os.environ
 
 
 def test_a_worker_that_is_the_chief_is_named(run):

@@ -24,6 +24,17 @@ def test_a_signal_is_noted_and_raised_when_asked(number):
   assert signal.getsignal(number) is before
 
 
+def test_a_signal_that_is_ignored_ends_nothing():
+  """As below `nohup`, when the terminal is closed."""
+  before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+  try:
+    with local_cluster.Interrupts() as noted:
+      os.kill(os.getpid(), signal.SIGHUP)
+      assert noted.count == 0
+  finally:
+    signal.signal(signal.SIGHUP, before)
+
+
 def test_another_thread_leaves_the_handlers_alone():
   before = signal.getsignal(signal.SIGINT)
   seen = []

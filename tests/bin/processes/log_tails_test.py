@@ -42,3 +42,15 @@ def test_an_occupied_port_is_named(error):
   assert 'The port of ps:0, 127.0.0.1:2345, is not free' in shown
   assert 'not free' not in log_tails.tail(error, 'evaluator:0', '')
   assert 'not free' not in log_tails.tail('other', 'ps:0', '127.0.0.1:2345')
+
+
+def test_lines_of_a_program_are_not_remembered(monkeypatch):
+  monkeypatch.setattr(log_tails, '_MOST_LINES', 5)
+  repeats = log_tails.Repeats()
+  for line in ['step'] * 9:
+    assert not repeats.has(line)
+  assert not repeats._rest
+  assert not repeats.has('INFO:tensorflow:one')
+  for line in ['step'] * 9:
+    assert not repeats.has(line)
+  assert len(repeats._rest) == 5

@@ -47,6 +47,31 @@ def test_lines_come_once_and_whole(tmp_path):
   assert said[2:] == ['chief:0| two']
 
 
+def test_a_log_that_is_deleted_or_truncated_begins_anew(tmp_path):
+  said, shown, (chief, worker, _) = _follow(tmp_path)
+  chief.write(b'one\n')
+  shown.show()
+  chief.log_path.unlink()
+  worker.log_path.write_bytes(b'two\n')
+  shown.show()
+  chief.write(b'three\n')
+  shown.show(is_all=True)
+  assert said == ['chief:0| one', 'worker:0| two', 'chief:0| three']
+
+
+def test_a_log_is_shown_piece_by_piece(tmp_path, monkeypatch):
+  monkeypatch.setattr(output, '_PIECE_BYTES', 4)
+  said, shown, (chief, *_) = _follow(tmp_path)
+  chief.write(b'ab\ncd\n0123456')
+  for shows in range(1, 5):
+    shown.show()
+    assert len(said) == min(shows, 3)
+  assert said == ['chief:0| ab', 'chief:0| cd', 'chief:0| 0123']
+  chief.write(b'789')
+  shown.show(is_all=True)
+  assert said[3:] == ['chief:0| 4567', 'chief:0| 89']
+
+
 @pytest.mark.parametrize('shown, tasks', [
     (('worker',), ['worker:0', 'worker:1']), (('worker:1',), ['worker:1']),
     (('chief', 'worker:0'), ['chief:0', 'worker:0']),
@@ -153,3 +178,17 @@ def test_the_traceback_of_another_task_is_a_line(tmp_path):
       *(f'worker:1| {line}' for line in
         trace.decode().replace('19', '20').splitlines()),
       'worker:1|   unfinished']
+
+
+def test_few_tracebacks_are_remembered(tmp_path, monkeypatch):
+  monkeypatch.setattr(output, '_MOST_TRACEBACKS', 3)
+  said, follower, (chief, worker, _) = _follow(tmp_path)
+  traces = [b'Traceback (most recent call last):\n  File "a.py", line 1\n'
+            b'E: %d\n' % number for number in range(8)]
+  chief.write(b''.join(traces))
+  follower.show()
+  worker.write(traces[-1] + traces[0])
+  follower.show()
+  assert said[-4] == 'worker:0| E: 7 (the traceback of chief:0)'
+  assert said[-1] == 'worker:0| E: 0'
+  assert len(follower._tracebacks) <= 3

@@ -63,6 +63,20 @@ def test_a_restart_waits_until_its_log_can_be_opened(tmp_path):
   assert role.log_path.read_text() == '1\n1\n'
 
 
+def test_any_signal_has_a_text(tmp_path):
+  number = signal.SIGRTMIN + 1
+  role = _role(tmp_path, f'import os; os.kill(os.getpid(), {int(number)})')
+  assert role.wait(_LIMIT)
+  assert role.describe_end() == f'was ended by signal {int(number)}'
+
+
+def test_the_end_of_a_long_log_is_enough(tmp_path, monkeypatch):
+  monkeypatch.setattr(role_process, '_TAIL_BYTES', 12)
+  role = _role(tmp_path, 'print("first"); print("second"); print("third")')
+  assert role.wait(_LIMIT)
+  assert role.written() == 'econd\nthird\n'
+
+
 def test_a_log_that_is_gone_is_no_error(tmp_path):
   role = _role(tmp_path, 'import time; time.sleep(120)')
   role.log_path.unlink()

@@ -3,7 +3,10 @@
 """Tests of what is said of a run that has ended."""
 
 import json
+import resource
 import sys
+
+import pytest
 
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import run_summary
@@ -45,6 +48,21 @@ def test_the_summaries_of_earlier_sessions_stay(tmp_path):
   assert [(one['error'], one['tasks'][0]['last_step'])
           for one in read['earlier']] == [('stopped at 100', 100),
                                           ('stopped at 200', 200)]
+
+
+def test_a_full_disk_leaves_the_summaries_as_they_were(tmp_path):
+  path = run_summary.path_in(tmp_path)
+  run_summary.write(path, _TASKS)
+  before = path.read_text()
+  limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+  try:
+    with pytest.raises(OSError):
+      run_summary.write(path, _TASKS)
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+  assert path.read_text() == before
+  assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_became_of_each_task(tmp_path):

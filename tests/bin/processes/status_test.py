@@ -91,6 +91,16 @@ def test_the_processes_of_a_session_add_up(tmp_path):
   assert samples.status.first_time == hand_written.START + 1
 
 
+def test_counts_of_a_session_that_was_lost_add_up():
+  """The process goes on: it counts its steps on, and what it drops anew."""
+  samples = status.StatusOfTask()
+  for sample in (_sample(1, 10, 4), _sample(2, 50, 9), _sample(5, 60, 2),
+                 _sample(6, 70, 3)):
+    samples.take(sample)
+  assert samples.status.num_steps == 70
+  assert samples.status.counts == {'dropped': 12}
+
+
 def test_a_new_session_begins_at_nought(tmp_path):
   hand_written.write_events(
       tmp_path, hand_written.event(0, 'chief:0', 'starting', 'begin'),

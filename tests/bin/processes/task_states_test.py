@@ -102,6 +102,17 @@ def test_a_line_in_pieces_is_read_once_it_is_whole(tmp_path):
   assert states.states['ps:0'].step == 5
 
 
+def test_events_that_cannot_be_read_are_read_later(tmp_path):
+  states = task_states.TaskStates(tmp_path)
+  path = event_files.path_of(tmp_path, 'ps:0')
+  path.mkdir(parents=True)  # As good as a file system that is away.
+  states.update()
+  path.rmdir()
+  event_log.EventLog(tmp_path, 'ps:0').write('saving', step=5)
+  states.update()
+  assert states.states['ps:0'].step == 5
+
+
 def test_without_a_model_dir_nothing_is_known():
   states = task_states.TaskStates(None, ['ps:0'])
   states.update()

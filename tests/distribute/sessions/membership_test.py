@@ -10,6 +10,8 @@ import tensorflow as tf
 from tfplugin import distribute
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.sessions import membership
+from tfplugin.events import clock
+from tfplugin.events import event_log
 
 _CLUSTER = {'ps': ['a:1'], 'chief': ['a:2'], 'worker': ['a:3']}
 
@@ -71,10 +73,15 @@ def test_a_worker_that_joins_knows_the_chief(monkeypatch):
   assert membership.read() == (3, True)
 
 
-def test_the_description_is_read_back(monkeypatch):
+def test_the_description_has_the_session_and_the_clock(monkeypatch, tmp_path):
   task = _set(monkeypatch, max_workers=3)
-  assert json.loads(membership.description(task.cluster_spec)) == {
-      'cluster': _CLUSTER, 'max_workers': 3}
+  described = {'cluster': _CLUSTER, 'max_workers': 3,
+               'variables': clock.variables()}
+  assert json.loads(membership.description(task.cluster_spec)) == described
+  monkeypatch.setenv(event_log.SESSION_VARIABLE, '4')
+  with event_log.recording(tmp_path, 'ps:0'):
+    described['variables'][event_log.SESSION_VARIABLE] = '4'
+    assert json.loads(membership.description(task.cluster_spec)) == described
 
 
 def test_synchronous_forms_refuse_in_one_sentence(monkeypatch):

@@ -54,6 +54,20 @@ def test_at_the_limit_an_op_returns_what_it_saw_last(behavior):
     assert _run(_poll([2, 1], time_limit_secs=0.3)) == [1]
 
 
+@pytest.mark.parametrize('jump', [-3600.0, 3600.0])
+@pytest.mark.timeout(60)
+def test_the_hosts_clock_may_be_set_during_a_wait(jump, behavior, monkeypatch):
+  """Set forward it ends no wait, and set back it prolongs none."""
+  del behavior
+  hosts = [1e9, *[1e9 + jump] * 9]
+  monkeypatch.setattr(tf, 'timestamp', lambda: tf.numpy_function(
+      lambda: hosts.pop(0) if len(hosts) > 1 else hosts[0], [], tf.float64))
+  with tf.Graph().as_default():
+    assert _run(_poll([2, 1, 0])) == [0]
+  with tf.Graph().as_default():
+    assert _run(_poll([2, 1], time_limit_secs=0.3)) == [1]
+
+
 def test_an_op_says_for_whom_it_waits(behavior, monkeypatch, caplog):
   del behavior
   monkeypatch.setattr(time_limit, '_SAY_EVERY_SECS', 0.0)

@@ -32,6 +32,13 @@ def test_a_task_is_there_while_its_port_is_open(cluster):
   assert len(contact.unreachable(spec, ['ps:0', 'ps:1'])) == 2
 
 
+def test_a_host_that_nobody_knows_is_told():
+  away, = contact.unreachable(
+      tf.train.ClusterSpec({'ps': ['no-such-host.invalid:2222']}), ['ps:0'])
+  assert away.startswith('ps:0 at no-such-host.invalid:2222 (')
+  assert away.endswith(')')
+
+
 def test_the_servers_that_stay_away_are_named(cluster, monkeypatch, caplog):
   monkeypatch.setattr(time_limit, '_SAY_EVERY_SECS', 0.1)
   with _listening(cluster['ps'][0]), pytest.raises(TimeoutError, match=(

@@ -9,6 +9,7 @@ through which the worker gets a number that no other worker has.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -19,6 +20,9 @@ from tfplugin.bin import ports
 from tfplugin.bin.launches import layouts
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute.sessions import membership
+from tfplugin.events import clock
+from tfplugin.events import event_files
+from tfplugin.events import event_log
 from tfplugin.hooks.endings import chief_report
 from tfplugin.hooks.endings import task_tables
 
@@ -54,8 +58,7 @@ def define_range(name: str, text: str) -> flags.FlagHolder:
 
 def check_address(address: str) -> None:
   """Raises `ValueError` unless `address` has the form host:port."""
-  host, _, port = address.rpartition(':')
-  if not host or not port.isdecimal():
+  if not cluster_config.is_address(address):
     raise ValueError('`join` must be the address of a parameter server of the '
                      f'run. Received: {address!r}. Write e.g. {_EXAMPLE}; the '
                      'run shows it as it starts.')
@@ -76,7 +79,8 @@ def layout(address: str, model_dir: str | None = None) -> layouts.Layout:
     raise
   described = _description(address)
   cluster, limit = described['cluster'], described[membership.MAX_WORKERS]
-  index = _allot(cluster, limit)
+  _take_over(described.get(membership.VARIABLES, {}))
+  index = _allot(cluster, limit, model_dir)
   task = cluster_config.Task('worker', index)
   others = cluster_config.tasks_of(cluster, evaluator=False)
   own = {task.index: f'{own_host}:{ports.pick_free(1)[0]}'}
@@ -127,8 +131,23 @@ def _description(address: str) -> dict:
   return json.loads(text)
 
 
-def _allot(cluster: Mapping[str, list[str]], limit: int) -> int:
-  """Returns a number for a worker, which the record gives to no other one."""
+def _take_over(variables: Mapping[str, str]) -> None:
+  """Gives this launch, and so its worker, the session and clock of the run."""
+  # Anybody may have answered: no other variables.
+  os.environ.update({
+      name: str(variables[name])
+      for name in (event_log.SESSION_VARIABLE, clock.VARIABLE)
+      if name in variables})
+
+
+def _allot(cluster: Mapping[str, list[str]], limit: int,
+           model_dir: str | None) -> int:
+  """Returns a number for a worker, which no other one has or had.
+
+  A parameter server that has just restarted does not know all numbers. The
+  events in `model_dir` name the workers, too.
+  """
+  known = event_files.tasks_in(model_dir) if model_dir else []
   first, *others = [task.name for task in
                     cluster_config.tasks_of(cluster, evaluator=False)
                     if task.type != 'ps']
@@ -140,7 +159,7 @@ def _allot(cluster: Mapping[str, list[str]], limit: int) -> int:
         break
       if task_tables.state_of(marks.get(first, 0)) == task_tables.FINISHED:
         raise chief_report.RunFinishedError(chief_report.OVER)
-      index = 1 + max(map(_index, (first, *others, *marks)))
+      index = 1 + max(map(_index, (first, *others, *marks, *known)))
       # Workers of the cluster that have not started yet have a place, too.
       expected = sum(not marks.get(name) for name in others)
       if board.claim(f'worker:{index}', limit - expected):

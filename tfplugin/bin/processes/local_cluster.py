@@ -53,7 +53,8 @@ class RoleError(RuntimeError):
 class Interrupts:
   """A context that counts SIGINT, SIGTERM and SIGHUP instead of acting on them.
 
-  Outside the main thread, where Python handles no signals, `count` stays 0.
+  Signals that this process ignores stay ignored: `nohup` does so. Outside the
+  main thread, where Python handles no signals, `count` stays 0.
   """
 
   def __init__(self):
@@ -63,7 +64,8 @@ class Interrupts:
   def __enter__(self) -> Interrupts:
     if threading.current_thread() is threading.main_thread():
       for number in _SIGNALS:
-        self._previous[number] = signal.signal(number, self._note)
+        if signal.getsignal(number) is not signal.SIG_IGN:
+          self._previous[number] = signal.signal(number, self._note)
     return self
 
   def __exit__(self, *unused_error) -> None:
@@ -181,11 +183,15 @@ class LocalCluster:
   def wait_for_ps(self, timeout: float) -> bool:
     """Waits for the parameter servers to end by themselves.
 
-    Returns whether all have ended within `timeout` seconds.
+    Returns whether all have ended within `timeout` seconds. A signal ends the
+    wait.
     """
+    servers = [role for role in self.roles if role.task.type == 'ps']
     deadline = time.monotonic() + timeout
-    return all([role.wait(deadline - time.monotonic()) for role in self.roles
-                if role.task.type == 'ps'])
+    while (any([role.poll() is None for role in servers]) and
+           time.monotonic() < deadline and not self._interrupts.count):
+      time.sleep(_POLL_SECS / 2)
+    return all(role.status is not None for role in servers)
 
   def check(self) -> None:
     """Checks and handles each process once; raises as `rounds` does."""
@@ -199,8 +205,11 @@ class LocalCluster:
       self._handle_end(role)
     for role in self.roles:
       if role.restart_at is not None and role.restart_at <= time.monotonic():
+        num_reasons = len(role.reasons)
         if role.restart(self._spare):
           self._tell_guard('watch', role)
+        elif len(role.reasons) > num_reasons:  # Its log cannot be written.
+          self._on_restart(role, role_process.RETRY_SECS)
     if self._policy.has_spare:
       self._keep_spare()
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 
 _TAIL_LINES = 20
+# A longer message is not compared to its end.
+_MOST_LINES = 1000
 
 # Errors about the missing Estimator, from TensorFlow 2.16 on.
 _NO_ESTIMATOR = re.compile(
@@ -77,7 +79,8 @@ class Repeats:
     if not found:
       is_repeated = bool(self._expected) and self._expected[0] == line
       self._expected = self._expected[1:] if is_repeated else []
-      if not is_repeated:
+      if not is_repeated and self._message is not None and (
+          len(self._rest) < _MOST_LINES):
         self._rest.append(line)
       return is_repeated
     is_repeated = (found['message'] == self._message and

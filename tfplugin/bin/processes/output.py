@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
 import sys
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 from tfplugin.bin.processes import log_tails
@@ -18,6 +20,10 @@ from tfplugin.bin.processes import role_process
 ALL = 'all'
 DEPRECATIONS = 'deprecations'
 HIDDEN = (DEPRECATIONS, 'nothing')
+# As much of a log is read at once: a task may write faster than it is shown.
+_PIECE_BYTES = 1 << 20
+# So many are remembered: a task may log one in each step.
+_MOST_TRACEBACKS = 1000
 # Codes of a terminal's colours: cyan, green, yellow, magenta, blue, and their
 # light variants.
 _COLORS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
@@ -88,6 +94,8 @@ class TaskOutput:
     """Shows a line or a whole traceback."""
     first = role.task.name
     if len(lines) > 1:
+      if len(self._tracebacks) == _MOST_TRACEBACKS:
+        self._tracebacks.clear()
       first = self._tracebacks.setdefault(log_tails.own_frames(lines), first)
     if first != role.task.name:
       lines = [f'{lines[-1]} (the traceback of {first})']
@@ -111,15 +119,28 @@ class _Followed:
     self.repeats = log_tails.Repeats()
     self.tracebacks = log_tails.Tracebacks()
 
-  def read(self, path: pathlib.Path, is_all: bool) -> list[str]:
-    """Returns the new lines; with `is_all` an unfinished one, too."""
-    with open(path, 'rb') as log:
-      log.seek(self._position)
-      added = log.read()
-    if not is_all:  # The last line may be unfinished.
-      added = added[:added.rfind(b'\n') + 1]
-    self._position += len(added)
-    return added.decode(errors='replace').splitlines()
+  def read(self, path: pathlib.Path, is_all: bool) -> Iterator[str]:
+    """Yields the new lines of one piece; with `is_all` of all, to the end.
+
+    Without it, the last line of the log waits until it is whole. A line that is
+    longer than a piece has several.
+    """
+    with contextlib.suppress(OSError):  # The log may have been deleted.
+      size = os.path.getsize(path)
+      if size < self._position:  # Truncated, to make room.
+        self._position = 0
+      while self._position < size:  # Its task may still write.
+        with open(path, 'rb') as log:
+          log.seek(self._position)
+          piece = log.read(_PIECE_BYTES)
+        is_last = len(piece) < _PIECE_BYTES
+        end = piece.rfind(b'\n') + 1
+        if is_all and is_last or not is_last and not end:
+          end = len(piece)
+        self._position += end
+        yield from piece[:end].decode(errors='replace').splitlines()
+        if not (is_all and end):
+          return
 
 
 def should_color(choice: str) -> bool:

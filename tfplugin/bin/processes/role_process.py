@@ -21,7 +21,9 @@ from tfplugin.distribute import cluster_config
 
 _POLL_SECS = 0.05
 # Between attempts to open the log of a process that restarts.
-_RETRY_SECS = 1.0
+RETRY_SECS = 1.0
+# Enough for the last lines and a traceback; a log may have gigabytes.
+_TAIL_BYTES = 1 << 20
 
 
 @contextlib.contextmanager
@@ -106,7 +108,7 @@ class Role:
       reason = f'its log {self.log_path} cannot be written: {e.strerror}'
       if self.reasons[-1:] != [reason]:
         self.reasons.append(reason)
-      self.restart_at = time.monotonic() + _RETRY_SECS
+      self.restart_at = time.monotonic() + RETRY_SECS
       return False
     self.num_restarts += 1
     self.num_in_a_row += 1
@@ -152,7 +154,10 @@ class Role:
   def describe_end(self) -> str:
     """Returns the end in words, e.g. 'ended with status 1'."""
     if self.status is not None and self.status < 0:
-      return f'was ended by {signal.Signals(-self.status).name}'
+      # Signals for real time have no names.
+      names = {number.value: number.name for number in signal.Signals}
+      name = names.get(-self.status, f'signal {-self.status}')
+      return f'was ended by {name}'
     return f'ended with status {self.status}'
 
   def describe_absence(self) -> str:
@@ -163,10 +168,11 @@ class Role:
     return self.describe_end() if self.status else 'done'
 
   def written(self) -> str:
-    """Returns the output of the current or last process."""
-    with contextlib.suppress(FileNotFoundError):
-      return self.log_path.read_bytes()[self.log_start:].decode(
-          errors='replace')
+    """Returns the end of the output of the current or last process."""
+    with contextlib.suppress(OSError), open(self.log_path, 'rb') as log:
+      size = log.seek(0, os.SEEK_END)
+      log.seek(max(self.log_start, size - _TAIL_BYTES))
+      return log.read().decode(errors='replace')
     return ''
 
   def ended_as(self, other: Role) -> bool:

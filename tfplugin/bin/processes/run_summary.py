@@ -106,11 +106,17 @@ def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
   """Writes a session's summary as JSON; earlier sessions stay in the file.
 
   The directory exists. `error` says why the session failed; None: it did not.
+  An OSError, as on a full disk, leaves the file as it was.
   """
-  path.write_text(json.dumps({
-      'version': VERSION, 'error': error,
-      'tasks': [task._asdict() for task in tasks],
-      'earlier': _earlier(path)}, indent=2) + '\n')
+  new = path.with_suffix('.tmp')
+  try:
+    new.write_text(json.dumps({
+        'version': VERSION, 'error': error,
+        'tasks': [task._asdict() for task in tasks],
+        'earlier': _earlier(path)}, indent=2) + '\n')
+    new.replace(path)
+  finally:
+    new.unlink(missing_ok=True)
 
 
 def _earlier(path: pathlib.Path) -> list[Mapping[str, Any]]:

@@ -80,15 +80,17 @@ class _StatusSink(telemetry_hook.Sink):
 class StatusOfTask:
   """Status of a task, from its samples; one session's processes add up.
 
-  `status` is the newest sample, with the steps and counts of the session; None
-  before the first step of its session.
+  A process whose session was lost counts anew, too. `status` is the newest
+  sample, with the steps and counts of the session of the run; None before the
+  first step of that session.
   """
 
   def __init__(self):
     self.status: record.Sample | None = None
     self._last: record.Event | None = None
-    # The last status of the session's earlier processes.
-    self._gone: record.Sample | None = None
+    # The last count of each name, and the sum over the processes.
+    self._counts: dict[str, int] = {}
+    self._sums: dict[str, int] = {}
 
   def begin_session(self) -> None:
     """Forgets the previous session."""
@@ -99,16 +101,21 @@ class StatusOfTask:
     sample = record.sample_of(event)
     if self._last and event.session != self._last.session:
       self.begin_session()
-    if self._last and (event.pid != self._last.pid or
-                       sample.num_steps < self._last.details['num_steps']):
-      self._gone = self.status
-    gone = self._gone
+    if self._last and event.pid != self._last.pid:
+      self._counts.clear()
+    self._last = event
     self.status = sample._replace(
         first_time=self.status.first_time if self.status else sample.time,
-        num_steps=sample.num_steps + (gone.num_steps if gone else 0),
-        counts={name: count + (gone.counts.get(name, 0) if gone else 0)
+        num_steps=self._sum('', sample.num_steps),
+        counts={name: self._sum(name, count)
                 for name, count in sample.counts.items()})
-    self._last = event
+
+  def _sum(self, name: str, count: int) -> int:
+    before = self._counts.get(name, 0)
+    added = count - before if count >= before else count
+    self._counts[name] = count
+    self._sums[name] = self._sums.get(name, 0) + added
+    return self._sums[name]
 
 
 def combine(statuses: Iterable[record.Sample]) -> dict[str, float]:

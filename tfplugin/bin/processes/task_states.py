@@ -177,10 +177,13 @@ class TaskStates:
       start, size = self._read.get(path, 0), _size(path)
       if size <= start:
         continue
-      with open(path, 'rb') as file:
-        file.seek(start)
-        # The text after the last newline is incomplete.
-        text = file.read(size - start).rpartition(b'\n')[0]
+      try:
+        with open(path, 'rb') as file:
+          file.seek(start)
+          # The text after the last newline is incomplete.
+          text = file.read(size - start).rpartition(b'\n')[0]
+      except OSError:  # A network file system may be away for a while.
+        continue
       self._read[path] = start + len(text) + bool(text)
       for line in filter(None, text.split(b'\n')):
         told.add(self._take(line))

@@ -29,11 +29,15 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
+from tfplugin.events import clock
+from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
 
 MAX_WORKERS = 'max_workers'
 JOINS = 'joins'
+# In the description of a run: environment variables of its events.
+VARIABLES = 'variables'
 # The server of the number, its table and the key.
 _SERVER = '/job:ps/task:0'
 _TABLE = 'tfplugin_num_workers'
@@ -79,9 +83,16 @@ def read() -> Membership:
 
 
 def description(cluster_spec: tf.train.ClusterSpec) -> str:
-  """Returns the text from which a worker that joins learns of the cluster."""
+  """Returns the text from which a worker that joins learns of the run.
+
+  Its events have the session of the run, and the clock if it is on this host.
+  """
+  variables = clock.variables()
+  log = event_log.current()
+  if log is not None:
+    variables[event_log.SESSION_VARIABLE] = str(log.session)
   return json.dumps({'cluster': cluster_spec.as_dict(),
-                     MAX_WORKERS: read().max_workers})
+                     MAX_WORKERS: read().max_workers, VARIABLES: variables})
 
 
 def check(task: cluster_task.ClusterTask) -> None:

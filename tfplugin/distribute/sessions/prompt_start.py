@@ -97,32 +97,36 @@ def poll_while(look: Callable[[], tf.Tensor],
   `look` makes the ops of one look, and returns their tensor. `keep_waiting`
   maps it to a bool scalar: whether to look again. After `time_limit_secs` there
   is one last look. `shape` is the tensor's, where it changes between looks.
+  The host's clock may be set meanwhile.
 
   The wait of `who` is logged now and then. If the current task has an event
   log, the wait is an event. `whom` and `tasks` map the tensor's value to the
   awaited thing, for the log, and to its tasks, for the event.
   """
-  deadline = tf.timestamp() + time_limit_secs
-  wait_ = _Wait(who, event_log.current())
+  wait_ = _Wait(who, event_log.current(), time_limit_secs)
 
   def sleep(seen):
-    wait_.check(whom(seen), tasks(seen))
+    is_early = wait_.check(whom(seen), tasks(seen))
     time.sleep(_POLL_SECONDS)
-    return True
+    return is_early
 
-  def is_waiting(seen):
-    return tf.logical_and(keep_waiting(seen), tf.timestamp() < deadline)
+  def is_waiting(seen, is_early):
+    return tf.logical_and(keep_waiting(seen), is_early)
 
-  def wait(before):
-    with tf.control_dependencies(
-        [tf.numpy_function(sleep, [before], tf.bool)]):
+  def wait(before, _):
+    is_early = tf.numpy_function(sleep, [before], tf.bool)
+    is_early.set_shape([])
+    with tf.control_dependencies([is_early]):
       seen = look()
-    return [seen if shape is None else tf.ensure_shape(seen, shape)]
+    return seen if shape is None else tf.ensure_shape(seen, shape), is_early
 
-  last = tf1.while_loop(
+  first = look()
+  last, _ = tf1.while_loop(
       is_waiting,
-      wait, [look()],
-      shape_invariants=None if shape is None else [tf.TensorShape(shape)],
+      wait, [first, tf.constant(True)],
+      shape_invariants=[
+          first.shape if shape is None else tf.TensorShape(shape),
+          tf.TensorShape([])],
       parallel_iterations=1)
   with tf.control_dependencies([tf.numpy_function(wait_.end, [last], tf.bool)]):
     return tf.identity(last)
@@ -131,17 +135,23 @@ def poll_while(look: Callable[[], tf.Tensor],
 class _Wait:
   """A wait that is logged; it begins with the first look."""
 
-  def __init__(self, who: str, log: event_log.EventLog | None):
+  def __init__(self, who: str, log: event_log.EventLog | None,
+               time_limit_secs: float):
     self._who = who
     self._log = log
+    self._limit_secs = time_limit_secs
     self._patience: time_limit.Patience | None = None
+    self._end = 0.0
 
-  def check(self, whom: str, tasks: list[str]) -> None:
+  def check(self, whom: str, tasks: list[str]) -> bool:
+    """Returns whether the limit is not reached; logs the wait."""
     if self._patience is None:
       self._patience = time_limit.Patience(self._who, None)
+      self._end = time.monotonic() + self._limit_secs
       if self._log is not None:
         self._log.write('waiting', record.BEGIN, on=tasks)
     self._patience.check(whom, '')
+    return time.monotonic() < self._end
 
   def end(self, seen: Any) -> bool:
     del seen

@@ -26,13 +26,21 @@ _LOOK_SECS = 5.0
 
 def unreachable(cluster_spec: tf.train.ClusterSpec,
                 names: Iterable[str]) -> list[str]:
-  """Returns the tasks whose ports are closed, e.g. ['ps:1 at h:2222']."""
+  """Returns the tasks whose ports are closed, e.g. ['ps:1 at h:2222'].
+
+  The text also says if the name of a host is unknown.
+  """
   result = []
   for name in names:
     job, _, index = name.partition(':')
     address = cluster_spec.task_address(job, int(index))
-    if not _is_open(address):
-      result.append(f'{name} at {address}')
+    try:
+      if _is_open(address):
+        continue
+      why = ''
+    except socket.gaierror as e:
+      why = f' ({e.strerror})'
+    result.append(f'{name} at {address}{why}')
   return result
 
 
@@ -103,5 +111,7 @@ def _is_open(address: str) -> bool:
       # An unused port of this machine may become the local port of this very
       # connection, which then connects to itself.
       return connection.getsockname() != connection.getpeername()
+  except socket.gaierror:
+    raise
   except OSError:
     return False
