@@ -11,6 +11,7 @@ import inspect
 import sys
 import types
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Callable
 
 import tensorflow as tf
@@ -71,9 +72,9 @@ def _means_by_default(base: type, applies: Callable[[], bool],
   return replacing.replaced_in_turn(base, _get_reduction=deciding)
 
 
-def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
+def batch_norm_noted(note: Callable[[Sequence[tf.Operation]], None],
                      ) -> contextlib.AbstractContextManager:
-  """Enters `note()` while batch normalisation computes its moments.
+  """Calls `note` with the ops by which batch normalisation computes moments.
 
   A layer computes them in a private method, and no public API identifies the
   ops. The method is replaced for a while, for all threads; hence the lock.
@@ -88,8 +89,11 @@ def batch_norm_noted(note: Callable[[], contextlib.AbstractContextManager],
     def calculate_with(layer, *args, **kwargs):
       if getattr(layer, 'synchronized', False):  # Of the whole batch.
         return calculate(layer, *args, **kwargs)
-      with note():
-        return calculate(layer, *args, **kwargs)
+      graph = tf.compat.v1.get_default_graph()
+      before = len(graph.get_operations())
+      moments = calculate(layer, *args, **kwargs)
+      note(graph.get_operations()[before:])
+      return moments
     return calculate_with
 
   return replacing.replaced_in_turn(base, _calculate_mean_and_var=noting)

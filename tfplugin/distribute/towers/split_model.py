@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 
@@ -27,8 +24,7 @@ def build(fn: Callable[[], Any], split: split_graph.SplitGraph) -> Any:
   """
   _tf_internals.gradients_of_graph_through(
       tf1.get_default_graph(), split.gradients)
-  with _tf_internals.batch_norm_noted(
-      functools.partial(_noting, split.note_batch_norm)):
+  with _tf_internals.batch_norm_noted(split.note_batch_norm):
     result = fn()
   split.update()
   _warn_of_unsplit(split)
@@ -36,14 +32,6 @@ def build(fn: Callable[[], Any], split: split_graph.SplitGraph) -> Any:
       tf.nest.map_structure, split.whole, expand_composites=True)
   return (_spec_of_all_rows(result, whole)
           if hasattr(result, 'export_outputs') else whole(result))
-
-
-@contextlib.contextmanager
-def _noting(note: Callable[[Sequence[tf.Operation]], None]) -> Iterator[None]:
-  graph = tf1.get_default_graph()
-  before = len(graph.get_operations())
-  yield
-  note(graph.get_operations()[before:])
 
 
 def _spec_of_all_rows(spec: Any, whole: Callable[[Any], Any]) -> Any:
