@@ -39,7 +39,8 @@ from tfplugin.bin.launches import launch_options
     ({'manifest': 'tfjob', 'image': 'a', 'model_dir': '/a'},
      '`model_dir` has no effect with `manifest`'),
     ({'grep': '['}, '`grep` must be a regular expression'),
-    ({'steps': 0, 'model_dir': 'a'}, '`steps` must be an integer of at least 1'),
+    ({'steps': 0, 'model_dir': 'a'},
+     '`steps` must be an integer of at least 1'),
     ({'manifest': 'tfjob', 'image': 'a', 'steps': 5},
      '`steps` has no effect with `manifest`'),
 ])
