@@ -48,6 +48,15 @@ def test_how_many_steps_max_steps_is_is_said_at_the_start(caplog, make):
   assert "Pass count_steps='local'" in told
 
 
+@pytest.mark.parametrize('form', [
+    distribute.ElasticAverageStrategy, estimator.elastic_average])
+def test_an_unknown_keyword_is_an_error_that_lists_the_settings(form):
+  with pytest.raises(TypeError, match=(
+      f'{form.__name__} takes num_worker, communication_period, .* '
+      'Received: period=3')):
+    form(period=3)
+
+
 def test_by_default_communications_are_counted_as_by_the_optimizer():
   assert Settings().count_steps == 'communications'
 
