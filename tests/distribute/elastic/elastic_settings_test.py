@@ -48,15 +48,6 @@ def test_how_many_steps_max_steps_is_is_said_at_the_start(caplog, make):
   assert "Pass count_steps='local'" in told
 
 
-@pytest.mark.parametrize('form', [
-    distribute.ElasticAverageStrategy, estimator.elastic_average])
-def test_an_unknown_keyword_is_an_error_that_lists_the_settings(form):
-  with pytest.raises(TypeError, match=(
-      f'{form.__name__} takes num_worker, communication_period, .* '
-      'Received: period=3')):
-    form(period=3)
-
-
 def test_by_default_communications_are_counted_as_by_the_optimizer():
   assert Settings().count_steps == 'communications'
 
@@ -95,7 +86,7 @@ def test_each_form_takes_each_option(make):
     value = getattr(OPTIONS, field.name)
     if make is not _optimizer or field.name != 'num_worker':
       make(**{field.name: value})
-  with pytest.raises(TypeError, match="argument 'period'"):
+  with pytest.raises(TypeError, match='takes num_worker, .*period=5'):
     make(period=5)
 
 
