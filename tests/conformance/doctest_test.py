@@ -51,10 +51,11 @@ def _public() -> set:
 
 
 def _globals(test: doctest.DocTest) -> dict:
-  """What an example may use without importing it: nothing, if it is public."""
-  return {} if test.docstring in _public() else {
-      **test.globs, 'np': np, 'tf': tf, 'tf1': tf.compat.v1,
-      'tfplugin': tfplugin}
+  """What an example may use without importing it; a public one: nothing."""
+  if test.docstring in _public():
+    return {'__name__': '__main__'}  # As at Python's prompt.
+  return {**test.globs, 'np': np, 'tf': tf, 'tf1': tf.compat.v1,
+          'tfplugin': tfplugin}
 
 
 @pytest.mark.sampled(3)

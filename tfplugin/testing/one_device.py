@@ -78,7 +78,8 @@ def assert_equals_one_device(
       `tfplugin.estimator.cross_shard` gradients are not compared: each shard
       has its own.
     params: The `params` of a model_fn that takes them.
-    modes: The modes to compare, for a model_fn that does not take them all.
+    modes: The modes to compare, e.g. `['train']` for a model_fn without
+      predictions.
     rtol: The difference that rounding may make, relative to the number.
     atol: Likewise, in addition.
 

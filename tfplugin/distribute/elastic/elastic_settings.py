@@ -192,6 +192,10 @@ class ElasticSettings(ElasticOptions):
     With `options`, each of the `keywords` must be the default of `form`'s.
     `defaults` are for keywords that are left out.
     """
+    fields = [field.name for field in dataclasses.fields(cls)]
+    for name in keywords.keys() - fields:
+      raise TypeError(f'{form.__name__} takes {", ".join(fields)}. Received: '
+                      f'{name}={keywords[name]!r}. Use one of these names.')
     if options is None:
       return cls(**{**defaults, **keywords})
     if not isinstance(options, ElasticOptions):
