@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import types
 
 import pytest
 from absl import flags
@@ -189,20 +188,6 @@ def test_a_message_of_tensorflow_is_shown_once(tmp_path, imports_first):
       timeout=120, env={**os.environ, 'PYTHONPATH': str(_ROOT)})
   assert ended.returncode == 0
   assert ended.stderr.count('once') == 1
-
-
-@pytest.mark.parametrize('name, directory, command', [
-    ('tfplugin.bin.train', '/a', '.venv/bin/python -m tfplugin.bin.report'),
-    ('tfplugin.bin.train', '/b', '/a/.venv/bin/python -m tfplugin.bin.report'),
-    ('pytest.__main__', '/a', 'tfplugin-report')])
-def test_another_program_is_called_as_this_one(
-    monkeypatch, name, directory, command):
-  monkeypatch.setattr(
-      sys.modules['__main__'], '__spec__', types.SimpleNamespace(name=name))
-  monkeypatch.setattr(sys, 'executable', '/a/.venv/bin/python')
-  monkeypatch.setattr(os, 'getcwd', lambda: directory)
-  assert command_line.command_of(
-      'tfplugin-report', 'tfplugin.bin.report') == command
 
 
 def test_a_defect_keeps_its_traceback():

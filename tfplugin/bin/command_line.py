@@ -342,18 +342,6 @@ def _as_typed(message: str) -> str:
                 lambda m: f'--{m[1]}' if m[1] in flags.FLAGS else m[0], message)
 
 
-def command_of(script: str, module: str) -> str:
-  """Returns how a user who called this program calls another one.
-
-  In a clone the scripts are not installed, and programs are called as modules.
-  """
-  spec = getattr(sys.modules['__main__'], '__spec__', None)
-  if not spec or not spec.name.startswith('tfplugin.'):
-    return script
-  python = sys.executable.removeprefix(f'{os.getcwd()}/')
-  return f'{python} -m {module}'
-
-
 def _name_of_program() -> str:
   """Returns the command with which the user calls the program."""
   name = os.path.basename(sys.argv[0])

@@ -2,6 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the table at the end of a run."""
 
+import os
+import sys
+import types
+
+import pytest
 import tensorflow as tf
 
 from tfplugin.bin.results import run_result
@@ -68,3 +73,17 @@ def test_the_figure_is_a_png(tmp_path):
 
 def test_a_run_without_events_has_an_empty_figure(tmp_path):
   assert run_result.draw_curves(tmp_path, 'nothing').stat().st_size > 0
+
+
+@pytest.mark.parametrize('name, directory, command', [
+    ('tfplugin.bin.train', '/a', '.venv/bin/python -m tfplugin.bin.report'),
+    ('tfplugin.bin.train', '/b', '/a/.venv/bin/python -m tfplugin.bin.report'),
+    ('pytest.__main__', '/a', 'tfplugin-report')])
+def test_another_program_is_called_as_this_one(
+    monkeypatch, name, directory, command):
+  monkeypatch.setattr(
+      sys.modules['__main__'], '__spec__', types.SimpleNamespace(name=name))
+  monkeypatch.setattr(sys, 'executable', '/a/.venv/bin/python')
+  monkeypatch.setattr(os, 'getcwd', lambda: directory)
+  assert run_result._command_of(
+      'tfplugin-report', 'tfplugin.bin.report') == command

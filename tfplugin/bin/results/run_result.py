@@ -7,13 +7,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
+import sys
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfplugin.bin import command_line
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
@@ -78,14 +78,26 @@ def read_result(options: options_lib.TrainOptions,
       figures={**status.combine(known), **_norms(options)},
       files={
           'checkpoint': tf.train.latest_checkpoint(options.model_dir),
-          'TensorBoard': '{} --logdir {}'.format(command_line.command_of(
+          'TensorBoard': '{} --logdir {}'.format(_command_of(
               'tensorboard', 'tensorboard.main'), options.model_dir),
-          'report': '{} {}'.format(command_line.command_of(
+          'report': '{} {}'.format(_command_of(
               'tfplugin-report', 'tfplugin.bin.report'), options.model_dir),
           'logs': str(run_files.log_dir(options.model_dir)),
           'summary': str(run_summary.path_in(options.model_dir)),
           'curves': str(draw_curves(options.model_dir, options.title)),
       })
+
+
+def _command_of(script: str, module: str) -> str:
+  """Returns how a user who called this program calls another one.
+
+  In a clone the scripts are not installed, and programs are called as modules.
+  """
+  spec = getattr(sys.modules['__main__'], '__spec__', None)
+  if not spec or not spec.name.startswith('tfplugin.'):
+    return script
+  python = sys.executable.removeprefix(f'{os.getcwd()}/')
+  return f'{python} -m {module}'
 
 
 def rows(result: Result) -> list[tuple[str, str]]:
