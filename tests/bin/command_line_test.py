@@ -217,7 +217,7 @@ def test_every_line_can_be_printed(monkeypatch):
   monkeypatch.setattr(sys, 'stderr', None)
   command_line._open_streams()
   command_line.say('one \ufffd')
-  print('two', file=sys.stderr)
+  sys.stderr.write('two')
   assert written.getvalue() == b'one \\ufffd\n'
 
 
