@@ -189,7 +189,8 @@ def _open_streams() -> None:
     if getattr(sys, name) is None:
       setattr(sys, name, open(os.devnull, 'w'))
     # A task may write what the encoding of this stream lacks.
-    getattr(sys, name).reconfigure(errors='backslashreplace')
+    with contextlib.suppress(OSError):  # Its file was replaced since.
+      getattr(sys, name).reconfigure(errors='backslashreplace')
 
 
 class _ShowFlag(flags.BooleanFlag):
