@@ -92,7 +92,7 @@ from tfplugin._tf_internals.optimizers import applications_met
 from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
-from tfplugin._tf_internals.optimizers import gradients_in_graphs_through
+from tfplugin._tf_internals.optimizers import gradients_in_graph_through
 from tfplugin._tf_internals.optimizers import gradients_noted
 from tfplugin._tf_internals.optimizers import gradients_through
 from tfplugin._tf_internals.optimizers import hands_on

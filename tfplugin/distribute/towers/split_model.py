@@ -14,13 +14,9 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import per_graph
 from tfplugin.distribute.towers import split_graph
 
 tf1 = tf.compat.v1
-
-# The split of a graph, for the gradients of hooks.
-_splits = per_graph.PerGraph()
 
 
 def build(fn: Callable[[], Any], split: split_graph.SplitGraph) -> Any:
@@ -29,26 +25,17 @@ def build(fn: Callable[[], Any], split: split_graph.SplitGraph) -> Any:
   `fn` builds a model for the whole batch in the default graph, in which `split`
   began. Gradients that are taken in the graph afterwards are split, too.
   """
-  graph = tf1.get_default_graph()
-  _tf_internals.gradients_in_graphs_through(_gradients_of)
-  with _tf_internals.gradients_through(
-      lambda: tf1.get_default_graph() is graph, split.gradients), (
-          _tf_internals.batch_norm_noted(
-              functools.partial(_noting, split.note_batch_norm))):
+  _tf_internals.gradients_in_graph_through(
+      tf1.get_default_graph(), split.gradients)
+  with _tf_internals.batch_norm_noted(
+      functools.partial(_noting, split.note_batch_norm)):
     result = fn()
   split.update()
-  _splits[graph] = split
   _warn_of_unsplit(split)
   whole = functools.partial(
       tf.nest.map_structure, split.whole, expand_composites=True)
   return (_spec_of_all_rows(result, whole)
           if hasattr(result, 'export_outputs') else whole(result))
-
-
-def _gradients_of(graph: tf.Graph) -> Callable | None:
-  """Returns the function that takes the gradients of a graph with towers."""
-  split = _splits.get(graph)
-  return split and split.gradients
 
 
 @contextlib.contextmanager
