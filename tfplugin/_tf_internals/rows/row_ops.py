@@ -29,7 +29,7 @@ from tfplugin._tf_internals import op_types
 from tfplugin._tf_internals import replacing
 
 # Ops that compute each element from the elements at the same place. Here and
-# below their inputs must fit: shape inference must refuse other numbers of rows.
+# below, shape inference must refuse inputs with different numbers of rows.
 _ELEMENTWISE = frozenset("""
     Abs AccumulateNV2 Acos Acosh Add AddN AddV2 Angle ApproximateEqual
     AsString Asin Asinh Atan Atan2 Atanh BesselI0 BesselI0e BesselI1

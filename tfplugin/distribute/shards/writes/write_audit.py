@@ -167,9 +167,9 @@ class PlainWrites:
 
 
 def _wait_for_all(ops: Sequence[tf.Operation]) -> None:
-  """Makes the first op wait for the ops that its twins in other shards wait for.
+  """Makes the first of `ops`, twins in all shards, wait for the inputs of all.
 
-  They may read the variable: a late shard would otherwise read the new value.
+  That may read the variable: a late shard would otherwise read the new value.
   """
   def can_wait(op: tf.Operation) -> bool:
     return op not in ops and _tf_internals.can_precede(op, ops[0])
