@@ -22,7 +22,7 @@ def _gradients(x):
 
 
 def test_gradients_are_taken_otherwise(behavior):
-  def take(helper, arguments):
+  def take(helper, **arguments):
     arguments['ys'] = [3 * y for y in tf.nest.flatten(arguments['ys'])]
     return helper(**arguments)
 
@@ -33,6 +33,22 @@ def test_gradients_are_taken_otherwise(behavior):
         optimizers.gradients_of_graph_through(graph, take)
       x = tf1.placeholder_with_default(5.0, [])
       assert session.run(_gradients(x)) == expected
+
+
+def test_gradients_of_a_graph_are_taken_by_all_that_were_given(behavior):
+  def tripling(helper, **arguments):
+    return [3 * gradient for gradient in helper(**arguments)]
+
+  def adding(helper, **arguments):
+    return [1 + gradient for gradient in helper(**arguments)]
+
+  with tf.Graph().as_default() as graph, tf1.Session() as session:
+    x = tf1.placeholder_with_default(5.0, [])
+    for take in (tripling, adding, adding):
+      optimizers.gradients_of_graph_through(graph, take)
+    assert session.run(_gradients(x)) == [31.0] * 3 + [10.0]
+  with tf.Graph().as_default(), tf1.Session() as session:
+    assert session.run(_gradients(tf.constant(5.0))) == [10.0] * 4
 
 
 def test_gradients_are_noted_once_where_it_applies(behavior):

@@ -27,8 +27,8 @@ _LOCK = threading.RLock()
 _local = threading.local()
 # Attribute of a method that is not to be replaced.
 _MET = 'tfplugin_met'
-# Attribute of a graph: the function that computes its gradients.
-_TAKE = 'tfplugin_take'
+# Attribute of a graph: the functions that take its gradients.
+_TAKES = 'tfplugin_takes'
 # By the context that intercepts, the newest last.
 _meetings: dict[object, Callable] = {}
 _replaced = contextlib.ExitStack()
@@ -221,7 +221,7 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
   lock, and `applies`. Gradients that TensorFlow takes internally, e.g. through
   a branch, are ignored.
   """
-  def take_and_note(helper, arguments):
+  def take_and_note(helper, **arguments):
     gradients = helper(**arguments)
     _each(note, gradients)
     return gradients
@@ -245,13 +245,23 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
 def gradients_of_graph_through(graph: tf.Graph, take: Callable) -> None:
   """Makes `take` compute the gradients that are asked of `graph` from now on.
 
-  `take` gets the function behind `tf.gradients`, and its arguments by name. The
-  function stays replaced, since a hook takes gradients after its model is
-  built. See `gradients_noted`.
+  `take` gets the function behind `tf.gradients`, and its arguments by name,
+  `take(function, **arguments)`. That holds as long as the graph, since a hook
+  takes gradients after its model is built. A later `take` gets an earlier one
+  as the function that it calls. See `gradients_noted`.
   """
-  setattr(graph, _TAKE, take)
+  takes = getattr(graph, _TAKES, [])
+  setattr(graph, _TAKES, [*(t for t in takes if t != take), take])
   replacing.stay_replaced(gradients_util, _GradientsHelper=functools.partial(
-      _taking, lambda: getattr(tf1.get_default_graph(), _TAKE, None)))
+      _taking, _take_of_graph))
+
+
+def _take_of_graph() -> Callable | None:
+  """Returns the function that takes the gradients of the current graph."""
+  takes = getattr(tf1.get_default_graph(), _TAKES, None)
+  return takes and (lambda helper, **arguments: functools.reduce(
+      lambda earlier, take: functools.partial(take, earlier), takes, helper)(
+          **arguments))
 
 
 def _taking(take_here: Callable[[], Callable | None],
@@ -266,7 +276,7 @@ def _taking(take_here: Callable[[], Callable | None],
       if take is not None:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return take(helper, dict(bound.arguments))
+        return take(helper, **bound.arguments)
     return helper(*args, **kwargs)
   return helper_with
 

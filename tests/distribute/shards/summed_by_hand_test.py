@@ -254,3 +254,52 @@ def test_shards_apply_sums_by_hand_in_a_branch_as_one_device(behavior, form):
 
   one_device.assert_equals_one_device(
       model_fn, _input_fn, decorator=FORMS[form], modes=['train'])
+
+
+class _Gradients(tf.estimator.SessionRunHook):
+  """Hook that takes the gradients of the loss by the trained variables."""
+
+  def begin(self):
+    loss = tf1.get_default_graph().get_tensor_by_name('loss:0')
+    self._gradients = tf.gradients(
+        loss, [*tf1.trainable_variables(), tf.constant(1.0)])
+
+  def before_run(self, run_context):
+    return tf.estimator.SessionRunArgs(self._gradients[:-1])
+
+  def after_run(self, run_context, run_values):
+    self.found = [
+        np.sum(g.values) if hasattr(g, 'values') else g.item()
+        for g in run_values.results]
+
+
+@pytest.mark.parametrize('form', ('one', 'strategy', 'decorator'))
+def test_a_hook_takes_gradients_by_variables_of_all_shards(
+    behavior, form, tmp_path):
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.5)
+    table = tf1.get_variable('table', initializer=[[1.0], [2.0]])
+    rows = tf.gather(table, [0, 1])
+    loss = tf.reduce_mean(tf.square(w * features)) + tf.reduce_sum(rows) * w
+    loss = tf.identity(loss, name='loss')
+    train_op = tf1.train.GradientDescentOptimizer(0.0).minimize(
+        loss, tf1.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+  def input_fn():
+    x = np.float32([[1.0], [2.0], [3.0], [4.0]])
+    return tf1.data.Dataset.from_tensor_slices((x, x)).batch(
+        2 if form == 'strategy' else 4, drop_remainder=True).repeat()
+
+  cpus, strategy, hook = four_shards.CPUS[:2], None, _Gradients()
+  if form == 'strategy':
+    strategy = CrossShardStrategy(cpus)
+  elif form == 'decorator':
+    model_fn = estimator.cross_shard(model_fn, devices=cpus)
+  tf.estimator.Estimator(
+      model_fn, str(tmp_path),
+      tf.estimator.RunConfig(train_distribute=strategy)).train(
+          input_fn, steps=1, hooks=[hook])
+  # The mean of 2 * .5 * x ** 2, and the sum of the table; 2 rows times .5.
+  np.testing.assert_allclose(hook.found, [7.5 + 3.0, 1.0])

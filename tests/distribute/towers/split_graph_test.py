@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.towers import split_graph
 
 tf1 = tf.compat.v1
@@ -134,6 +135,41 @@ def test_moments_are_weighed(behavior):
   # Towers have the means (2, 3.5) and (7, 1).
   np.testing.assert_allclose(found[:2, 0, 0, 0], [-.5 ** .5, .5 ** .5])
   np.testing.assert_allclose(found[2], 0)
+
+
+@pytest.mark.parametrize('use', [
+    lambda x, zeros: tf.raw_ops.GRUBlockCell(
+        x=x, h_prev=zeros, w_ru=tf.ones([4, 4]), w_c=tf.ones([4, 2]),
+        b_ru=tf.ones([4]), b_c=tf.zeros([2])).h,
+    lambda x, zeros: tf.raw_ops.LSTMBlockCell(
+        x=x, cs_prev=zeros, h_prev=zeros, w=tf.ones([4, 8]), b=tf.ones([8]),
+        wci=tf.ones([2]), wcf=tf.ones([2]), wco=tf.ones([2])).h,
+    lambda x, zeros: tf.raw_ops.ClipByValue(
+        t=x, clip_value_min=zeros, clip_value_max=zeros + 2)])
+def test_a_tower_has_rows_of_its_own_in_each_input(use):
+  found = []
+  for is_split in (False, True):
+    with tf.Graph().as_default(), tf1.Session() as session:
+      x = tf1.placeholder_with_default(_X, [None, 2])
+      split = _split(x)
+      # An op that is computed once.
+      y = use(x, tf.zeros(tf.shape(x)))
+      if is_split:
+        split.update()
+      found.append(session.run(split.whole(y) if is_split else y))
+  np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_an_original_reads_a_variable_when_its_towers_do():
+  with tf.Graph().as_default():
+    x = tf1.placeholder(tf.int32, [None])
+    table = tf1.get_variable('table', [9, 2], use_resource=True)
+    split = _split(x)
+    rows = tf.gather(table, x)
+    hidden = tf.exp(rows)
+    tf.reduce_sum(hidden)
+    split.update()
+    assert rows.op not in graph_order.upstream([hidden.op])
 
 
 @pytest.mark.parametrize('value', (3, 'name', None))

@@ -92,6 +92,26 @@ def test_gradients_that_are_taken_later_go_through_the_towers(
   assert by_w.tolist() == [[246]]
 
 
+def test_gradients_of_two_models_go_through_the_towers_of_both(behavior):
+  made = []
+
+  def use(features):
+    made.append(features * (len(made) + 2.))
+    return tf.estimator.EstimatorSpec(
+        'eval', loss=tf.reduce_sum(tf.square(made[-1])))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default([[1.], [2.], [6.]], [None, 1])
+    model_fn = replicate.replicate_model_fn(use, devices=['/cpu:0', '/cpu:1'])
+    losses = [model_fn(x, None, 'eval').loss for _ in range(2)]
+    found = session.run(tf.gradients(losses, [*made, x]))
+    apart = session.run([tf.gradients(loss, x)[0] for loss in losses])
+  # The hidden values are 2 x and 3 x.
+  assert [g[:, 0].tolist() for g in found] == [
+      [4, 8, 24], [6, 12, 36], [26, 52, 156]]
+  assert [g[:, 0].tolist() for g in apart] == [[8, 16, 48], [18, 36, 108]]
+
+
 def test_a_graph_with_towers_ends():
   with tf.Graph().as_default() as graph:
     _build(lambda x: tf.estimator.EstimatorSpec(

@@ -28,14 +28,15 @@ from tensorflow.python.ops import array_ops
 from tfplugin._tf_internals import op_types
 from tfplugin._tf_internals import replacing
 
-# Ops that compute each element from the elements at the same place.
+# Ops that compute each element from the elements at the same place. Here and
+# below, shape inference must refuse inputs with different numbers of rows.
 _ELEMENTWISE = frozenset("""
     Abs AccumulateNV2 Acos Acosh Add AddN AddV2 Angle ApproximateEqual
     AsString Asin Asinh Atan Atan2 Atanh BesselI0 BesselI0e BesselI1
     BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e
     BesselY0 BesselY1 Betainc BitwiseAnd BitwiseOr BitwiseXor
-    BroadcastTo Bucketize Cast Ceil ClipByValue Complex ComplexAbs
-    Conj Cos Cosh Dawsn Digamma Div DivNoNan Elu EluGrad EnsureShape
+    BroadcastTo Bucketize Cast Ceil Complex ComplexAbs Conj Cos Cosh
+    Dawsn Digamma Div DivNoNan Elu EluGrad EnsureShape
     Equal Erf Erfc Erfinv Exp Expint Expm1 FakeQuantWithMinMaxArgs
     FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars Floor
     FloorDiv FloorMod FresnelCos FresnelSin Greater GreaterEqual
@@ -69,13 +70,13 @@ _FIRST_AXIS = frozenset("""
     Conv2DBackpropInputV2 Conv3D Conv3DBackpropInputV2 DecodeRaw
     DepthToSpace DepthwiseConv2dNative Dilation2D ExtractImagePatches
     ExtractVolumePatches FusedBatchNorm FusedBatchNormV2
-    FusedBatchNormV3 GRUBlockCell InTopK InTopKV2 LSTMBlockCell
-    MaxPool MaxPool3D MaxPoolGrad MaxPoolV2 ResizeArea ResizeBicubic
+    FusedBatchNormV3 InTopK InTopKV2 MaxPool MaxPool3D MaxPoolGrad
+    MaxPoolV2 ResizeArea ResizeBicubic
     ResizeBilinear ResizeNearestNeighbor Select
     SoftmaxCrossEntropyWithLogits SpaceToDepth
     SparseSoftmaxCrossEntropyWithLogits""".split())
 _SEVERAL_FIRST = frozenset("""
-    GRUBlockCell InTopK InTopKV2 LSTMBlockCell MaxPoolGrad Select
+    InTopK InTopKV2 MaxPoolGrad Select
     SoftmaxCrossEntropyWithLogits
     SparseSoftmaxCrossEntropyWithLogits""".split())
 

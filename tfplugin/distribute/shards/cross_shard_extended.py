@@ -24,6 +24,7 @@ from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -176,12 +177,26 @@ class GroupReduction(met_updates.MetUpdates):
       result = super()._call_for_each_replica(
           run.around(self._reporting(fn)), args, kwargs)
     run.branches.check_conditions()
+    _tf_internals.gradients_of_graph_through(
+        tf1.get_default_graph(), self._gradients_of_copies)
     self._check_writes(run)
     if run.losses:
       self._report_batch(run, result.loss)
     if self._starts_copies is True:
       self._starts_copies = self._start_of_copies()
     return result
+
+  def _gradients_of_copies(self, helper: Callable, **arguments: Any) -> list:
+    """Returns gradients outside of shards, as in a hook, summed over copies."""
+    if shard_run.current() is not None:
+      return helper(**arguments)
+    copies = [self._local_results(x) for x in tf.nest.flatten(arguments['xs'])]
+    arguments['xs'] = [copy for own in copies for copy in own]
+    found = iter(helper(**arguments))
+    gradients = [[next(found) for _ in own] for own in copies]
+    return [batch_parts.weighted_sum(own, [1.0] * len(own)) if own else None
+            for own in ([g for g in each if g is not None]
+                        for each in gradients)]
 
   def check_branch(self, label: str) -> None:
     """Raises NotImplementedError for a call of groups in a branch."""

@@ -27,6 +27,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.towers import row_analysis
 from tfplugin.distribute.towers import scratch_graph
 from tfplugin.ops import batch_parts
@@ -41,6 +42,8 @@ WEIGHTS_OF_MOMENTS = {
     'first': lambda rows: [1.0] + [0.0] * (len(rows) - 1),
     'sync': None,
 }
+# The ops of a graph that no model made, whichever split made them.
+_made = per_graph.PerGraph()
 # The first row and the number of rows of each tower.
 Bounds = tuple[Sequence[Any], Sequence[Any]]
 
@@ -62,20 +65,21 @@ class SplitGraph:
     normalisation; None: the moments are those of the whole batch. `parts` has
     for each of `dense` the rows of each tower, by default slices.
     """
-    self._graph = tf1.get_default_graph()
+    self._graph, self._devices = tf1.get_default_graph(), list(devices)
     self._divide, self._weights_of = divide, moments
-    self._devices = list(devices)
     self._outer_devices = _tf_internals.device_functions()
     self._analysis = row_analysis.RowAnalysis(
         dense, num_rows, moments is not None, composites)
+    self.note_batch_norm = self._analysis.note_batch_norm
+    self.unsplit = self._analysis.unsplit
     self._has_unknown_sizes = scratch_graph.has_unknown_sizes(
         [*dense, *composites])
-    self._leaves = {leaf.ref() for leaf in dense}
     self._parts, self._wholes, self._slices, self._copies = {}, {}, {}, {}
     self._given = dict(zip((leaf.ref() for leaf in dense), parts))
-    self._factors, self._order, self._ours, self._depth = {}, {}, set(), 0
+    self._leaves = set(self._analysis.rows) - set(self._given)
+    self._factors, self._order, self._depth, self._prefixes = {}, {}, 0, None
+    self._ours = _made.setdefault(self._graph, set())
     self._seen = len(self._graph.get_operations())
-    self._prefixes = None
 
   def _begin(self) -> None:
     """Divides the rows, when the first tower is made."""
@@ -130,21 +134,19 @@ class SplitGraph:
             part, rows.axis, count)))]
         for part, held, count in zip(parts, self._held, self._rows)], rows.axis)
 
-  def gradients(self, helper: Callable, arguments: dict[str, Any]) -> list:
-    """Returns the gradients of the whole batch.
-
-    `helper` implements `tf.gradients`; `arguments` are its arguments by name.
-    """
+  def gradients(self, helper: Callable, **arguments: Any) -> list:
+    """Returns the gradients of the whole batch; `helper` takes gradients."""
     self.update()
     for name in ('ys', 'grad_ys'):
       if arguments[name] is not None:
-        arguments[name] = [self.whole(t) for t in _as_list(arguments[name])]
+        arguments[name] = [
+            self.whole(t) for t in tf.nest.flatten(arguments[name])]
     arguments['colocate_gradients_with_ops'] = True
     if arguments.get('stop_gradients') is not None:
       arguments['stop_gradients'] = [
-          part for t in _as_list(arguments['stop_gradients'])
+          part for t in tf.nest.flatten(arguments['stop_gradients'])
           for part in self._sources(t)]
-    xs = _as_list(arguments['xs'])
+    xs = tf.nest.flatten(arguments['xs'])
     # It serves reference variables, and lets each tower wait for all others.
     arguments['gate_gradients'] &= any(
         x.dtype != x.dtype.base_dtype for x in xs)
@@ -158,35 +160,30 @@ class SplitGraph:
       return [self._joined(x, parts, own)
               for x, parts, own in zip(xs, sources, gradients)]
 
-  def note_batch_norm(self, ops: Sequence[tf.Operation]) -> None:
-    """Notes ops that compute the moments of a batch normalisation."""
-    self._analysis.note_batch_norm(ops)
-
-  @property
-  def unsplit(self) -> Sequence[str]:
-    """The names of the ops that use a variable and are computed once."""
-    return self._analysis.unsplit
-
   def _sources(self, tensor: Any) -> Sequence[Any]:
     """Returns the tensors by which to differentiate instead of `tensor`."""
-    if tf.is_symbolic_tensor(tensor) and tensor.graph is self._graph and (
-        tensor.ref() in self._analysis.rows):
-      return self._parts_of(tensor)
-    return [tensor]
+    if not tf.is_symbolic_tensor(tensor) or tensor.ref() in self._leaves or (
+        tensor.ref() not in self._analysis.rows):
+      return [tensor]  # Another split of the graph may slice a leaf, too.
+    return self._parts_of(tensor)
 
   def _joined(self, x: Any, parts: Sequence[Any],
               gradients: Sequence[Any]) -> Any:
     """Returns the gradient by `x` from the gradients by its parts."""
-    if len(parts) == 1 or all(gradient is None for gradient in gradients):
-      return gradients[0]
-    with self._building('gradient'):
-      own = [tf.zeros_like(part) if gradient is None else
-             tf.convert_to_tensor(gradient)
-             for part, gradient in zip(parts, gradients)]
-      gradient = self._concat(own, self._analysis.rows[x.ref()])
-      gradient.set_shape(x.shape)
+    gradient = gradients[0]
+    if len(parts) > 1 and any(each is not None for each in gradients):
+      with self._building('gradient'):
+        own = [tf.zeros_like(part) if each is None else
+               tf.convert_to_tensor(each)
+               for part, each in zip(parts, gradients)]
+        gradient = self._concat(own, self._analysis.rows[x.ref()])
+        gradient.set_shape(x.shape)
+      self._parts[gradient.ref()] = own
+    elif isinstance(gradient, tf.Tensor) and x.ref() in self._leaves:
+      self._leaves.add(gradient.ref())
+    else:
+      return gradient
     self._analysis.declare(gradient, x)
-    self._parts[gradient.ref()] = own
     self._wholes[gradient.ref()] = gradient
     return gradient
 
@@ -199,15 +196,22 @@ class SplitGraph:
     return new
 
   def _redirect(self, ops: Sequence[tf.Operation]) -> None:
-    """Makes ops that are computed once read the rows of all towers."""
+    """Makes ops that are computed once read the rows of all towers.
+
+    Originals get what the towers read of a variable. A hook may fetch one, and
+    the variable may have been updated.
+    """
     once = [op for op in ops if self._analysis.is_computed_once(op)]
-    self._copy_behind([
-        t for op in once for t in op.inputs if self._analysis.has_parts(t)],
+    reads = [(op, index, tensor) for op in ops
+             for index, tensor in enumerate(op.inputs)
+             if self._analysis.has_parts(tensor) and (
+                 self._analysis.is_computed_once(op) or
+                 _tf_internals.reads_only(tensor.op))]
+    self._copy_behind([tensor for *_, tensor in reads],
                       [c for op in once for c in op.control_inputs])
+    for op, index, tensor in reads:
+      _tf_internals.redirect_input(op, index, self.whole(tensor))
     for op in once:
-      for index, tensor in enumerate(op.inputs):
-        if self._analysis.has_parts(tensor):
-          _tf_internals.redirect_input(op, index, self.whole(tensor))
       waited = op.control_inputs
       if any(control in self._copies for control in waited):
         _tf_internals.replace_control_inputs(op, [
@@ -344,7 +348,3 @@ class SplitGraph:
       self._depth -= 1
     if before is not None:
       self._ours.update(self._graph.get_operations()[before:])
-
-
-def _as_list(values: Any) -> list:
-  return list(values) if isinstance(values, (list, tuple)) else [values]

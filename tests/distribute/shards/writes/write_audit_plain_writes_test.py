@@ -5,6 +5,8 @@
 The forms and what they are given are those of batch_values_test.py.
 """
 
+import time
+
 import pytest
 import tensorflow as tf
 
@@ -81,6 +83,41 @@ def test_what_is_written_from_outside_is_what_one_device_writes(
 def test_it_is_written_once_where_all_towers_run(behavior, update):
   fn, expected = UPDATES[update]
   assert _train('TowerStrategy', fn, True) == pytest.approx(expected, rel=1e-5)
+
+
+def _later(x):
+  time.sleep(x.max() / 100)
+
+
+@pytest.mark.parametrize('write', [
+    lambda v: v.assign_add(1.0), lambda v: v.assign(7.0),
+    lambda v: v.assign(v.read_value() + 1.0),
+    lambda v: tf.raw_ops.AssignAddVariableOp(resource=v.handle, value=1.0),
+    lambda v: tf.cond(v.read_value() > -1.0, lambda: tf.group(
+        v.assign_add(1.0)), tf.no_op)])
+def test_a_write_waits_for_the_reads_of_all_shards(behavior, write):
+  found = []
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=3.0)
+    loss = tf.reduce_mean(w * features)
+    train_op = tf1.train.GradientDescentOptimizer(0.0).minimize(loss)
+    with tf.control_dependencies([tf.numpy_function(_later, [features], [])]):
+      found.append(tf.identity(outside.read_value()))
+    with tf.control_dependencies([found[-1]]):
+      written = write(outside)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.group(train_op, written))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    outside = tf1.get_variable(
+        'outside', initializer=0.0, trainable=False, use_resource=True)
+    train_op = forms.FORMS['cross_shard'](model_fn, tf.constant(X), True)
+    session.run(tf1.global_variables_initializer())
+    _, *before = session.run([train_op, *found])
+    assert before == [0.0, 0.0]
+    assert session.run(outside) > 0
 
 
 @pytest.mark.parametrize('update', [

@@ -26,6 +26,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
@@ -153,6 +154,7 @@ class PlainWrites:
                     _tf_internals.is_in_branch_or_loop(write.op)
                     for write in group)
     method = _tf_internals.method_of_write(ops[0])
+    _wait_for_all([write.root for write in group])
     if is_inside or method is None:
       if not (is_same and self.first_alone):
         raise _refusal(variable, ops[0])
@@ -162,6 +164,18 @@ class PlainWrites:
       _share(method, ops, values[0] if (
           is_same and _is_global_step(variable)) else (
               self.one_value(variable, method, values)))
+
+
+def _wait_for_all(ops: Sequence[tf.Operation]) -> None:
+  """Makes the first of `ops`, twins in all shards, wait for the inputs of all.
+
+  That may read the variable: a late shard would otherwise read the new value.
+  """
+  def can_wait(op: tf.Operation) -> bool:
+    return op not in ops and _tf_internals.can_precede(op, ops[0])
+
+  _tf_internals.add_control_inputs(ops[0], list(filter(
+      can_wait, graph_order.upstream(ops[1:], stop=can_wait))))
 
 
 def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
