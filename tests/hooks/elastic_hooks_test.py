@@ -136,6 +136,31 @@ def test_resumed_training_has_the_center_and_the_optimizer_state(
   assert elastic.get_variable_value('global_step') == 8
 
 
+class _Aborting(_Probe):
+  """Loses the session once, at global step 2, of which is a checkpoint."""
+
+  def after_run(self, run_context, run_values):
+    session, seen = run_context.session, self._seen
+    if 'lost' not in seen and session.run(tf1.train.get_global_step()) == 2:
+      seen['lost'] = session.run([self._state, self._center])
+      raise tf.errors.AbortedError(None, None, 'The session is lost.')
+
+  def after_create_session(self, session, coord):
+    super().after_create_session(session, coord)
+    self._seen.setdefault('first', self._seen['begin'])
+
+
+def test_a_session_after_the_first_save_has_the_optimizer_state(tmp_path):
+  seen = {}
+  tf.estimator.Estimator(
+      _elastic_model_fn, str(tmp_path), tf.estimator.RunConfig(**_CONFIG),
+      params={'opt': _adam, 'probe': lambda o: _Aborting(o, seen)}).train(
+          _input_fn)
+  assert seen['first'][0]['w/Adam'] == 0 != seen['lost'][0]['w/Adam']
+  tf.nest.map_structure(np.testing.assert_array_equal,
+                        seen['begin'], seen['lost'])
+
+
 def test_elastic_training_goes_on_from_a_plain_checkpoint(behavior, tmp_path):
   del behavior
   plain = _estimator(_plain_model_fn, tmp_path, _adam)

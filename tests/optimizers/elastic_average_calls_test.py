@@ -42,6 +42,31 @@ def test_one_optimizer_applied_twice_communicates_both(behavior, together):
       assert [session.run(v) for v in optimizer.variables()] == [2, 2]
 
 
+@pytest.mark.parametrize('num_optimizers', [1, 2])
+def test_a_session_step_with_two_calls_exchanges_statistics_once(
+    behavior, num_optimizers):
+  with tf.Graph().as_default():
+    getter = Getter('')
+    a, b = _variable(getter, 'a', 0.0), _variable(getter, 'b', 0.0)
+    with tf1.variable_scope('', custom_getter=getter):
+      mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
+    update = mean.assign(tf1.placeholder_with_default(4.0, [])).op
+    tf1.add_to_collection(tf1.GraphKeys.UPDATE_OPS, update)
+    optimizers = [_optimizer(getter, moving_rate=0.25)
+                  for _ in range(num_optimizers)]
+    with tf1.control_dependencies([update]):
+      trains = [optimizers[0].minimize(-a, None, [a]),
+                optimizers[-1].minimize(-b, None, [b])]
+    with _session(optimizers[0]) as session:
+      seen = []
+      for fetches in (trains, trains[1:], trains[:1], trains):
+        session.run(fetches)
+        seen.append(session.run([mean, _center(getter, mean)]))
+  # Each time the copy is 4, and a quarter of the difference moves.
+  assert seen == [[3, 1], [3.25, 1.75], [3.4375, 2.3125],
+                  [3.578125, 2.734375]]
+
+
 def test_slots_made_in_a_condition_stay_on_the_worker(behavior):
   del behavior
   with tf.Graph().as_default():

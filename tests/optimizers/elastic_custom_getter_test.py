@@ -207,17 +207,20 @@ def test_task_index_counts_the_chief():
       optimizer.make_session_run_hook(False, 'worker')
 
 
-def test_statistics_are_of_the_first_that_asks():
+def test_what_is_averaged_once_is_averaged_by_later_calls():
   with tf.Graph().as_default():
     getter = Getter('')
     with getter.scope():
       tf1.get_variable('trained', [])
       mean = tf1.get_variable('mean', [], trainable=False)
-    first, second = object(), object()
-    for _ in range(2):
-      pair, = getter.statistics_of(first)
-      assert pair.local is mean
-      assert getter.statistics_of(second) == []
+      rate = tf1.get_variable('rate', [], trainable=False)
+    data = tf1.placeholder(tf.float32, [])
+    computed = data * 2.0
+    mean.assign(computed)
+    for gradient in (computed, tf.constant(1.0)):
+      pair, = getter.without_average([gradient]).shared
+      assert pair.local is rate
+      assert [pair.local for pair in getter.averaged] == [mean]
 
 
 def test_a_custom_gradient_finds_copies(behavior):

@@ -138,15 +138,13 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
   def begin(self) -> None:
     """Makes the ops, before the graph is finalized."""
     super().begin()
-    self._state_saver = None
     checkpoint = tf1.train.latest_checkpoint(self._directory)
-    if checkpoint is None or not self._state:
-      return
-    reader = tf1.train.load_checkpoint(checkpoint)
-    saved = {name: variables for name, variables in self._state.items()
-             if reader.has_tensor(name)}
-    if saved:
-      self._state_saver = tf1.train.Saver(saved, name='restore_state')
+    saved = self._state  # A session after the first save can restore all.
+    if checkpoint is not None:
+      reader = tf1.train.load_checkpoint(checkpoint)
+      saved = {name: variables for name, variables in self._state.items()
+               if reader.has_tensor(name)}
+    self._state_saver = saved and tf1.train.Saver(saved, name='restore_state')
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
@@ -156,9 +154,9 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
       session: A session whose variables are initialised or restored.
       coord: The coordinator, for the base class.
     """
-    if self._state_saver is not None:
-      self._state_saver.restore(
-          session, tf1.train.latest_checkpoint(self._directory))
+    checkpoint = tf1.train.latest_checkpoint(self._directory)
+    if self._state_saver and checkpoint is not None:
+      self._state_saver.restore(session, checkpoint)
     super().after_create_session(session, coord)
 
 

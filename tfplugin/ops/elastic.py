@@ -46,7 +46,7 @@ def elastic_difference(local: tf.Tensor, center: tf.Tensor,
     >>> elastic_difference(tf.constant([1.0]), tf.constant([0.0]), 0.5).numpy()
     array([0.5], dtype=float32)
   """
-  return _cast(moving_rate, local) * (local - center)
+  return as_type_of(local, moving_rate) * (local - center)
 
 
 def exploration_gradient(local: tf.Tensor, local_center: tf.Tensor,
@@ -62,7 +62,7 @@ def exploration_gradient(local: tf.Tensor, local_center: tf.Tensor,
     >>> exploration_gradient(tf.constant([3.]), tf.constant([1.]), 2.0).numpy()
     array([4.], dtype=float32)
   """
-  return _cast(rho, local) * (local - local_center)
+  return as_type_of(local, rho) * (local - local_center)
 
 
 def is_penalty(rho: Rate) -> bool:
@@ -94,6 +94,6 @@ def distance(local: Sequence[tf.Tensor],
   return tf.sqrt(tf.add_n(squares))
 
 
-def _cast(rate: Rate, like: tf.Tensor) -> Rate:
-  """Returns a tensor `rate` in the type of `like`; a number as it is."""
-  return tf.cast(rate, like.dtype) if tf.is_tensor(rate) else rate
+def as_type_of(value: tf.Tensor, rate: Rate) -> Rate:
+  """Returns a tensor `rate` in the type of `value`; a number as it is."""
+  return tf.cast(rate, value.dtype) if tf.is_tensor(rate) else rate

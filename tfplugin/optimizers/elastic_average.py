@@ -59,6 +59,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   Variables created, besides the getter's:
     local_step: int64, [], local. This worker's steps. Each further instance or
       call of `apply_gradients` has its own, such as local_step_1.
+    elastic_average/turns: int64, [], local; only with averaged statistics.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
     elastic_overlap/...: a snapshot of each copy; only with `overlap`.
@@ -76,7 +77,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     * A variable made without the getter is an error that names it.
     * `synchronous=True` neither deadlocks nor delays a restarted worker.
     * `swapping_saver` finds the centre of a resource variable, not the copy.
-    * A second instance or call in one graph works, with every period.
+    * A second instance or call in one graph works, with every period. Where a
+      session step runs several calls, one of them exchanges the statistics.
 
   `tfplugin.hooks.ElasticCheckpointHook` shows a whole model_fn for a cluster.
 
@@ -167,8 +169,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     self._rho = self._settings.rho_for(opt, num_worker)
     self._local_steps = [
         elastic_start.create_local_step(ea_custom_getter.worker_device)]
-    self._is_applied = False
-    self.runs, self.unaveraged = [], []
+    self.runs, self.unaveraged, self._turns = [], [], []
 
   @property
   def num_worker(self) -> int:
@@ -182,7 +183,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   def variables(self) -> list[tf.Variable]:
     """Returns the variables of the wrapped optimizer and of the wrapper."""
-    return [*super().variables(), *self._local_steps,
+    return [*super().variables(), *self._local_steps, *self._turns,
             *elastic_pairs.worker_state(
                 self._getter.pairs, self._rho, self._settings.exchange_dtype),
             *(v for each in (*self.runs, *self.unaveraged)
@@ -230,10 +231,9 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     grads_and_vars = list(grads_and_vars)  # A `zip` yields them once.
     elastic_custom_getter.check_context()
     elastic_start.follow_warm_start(self._getter.pairs)
-    if self._is_applied:  # A session may run this call by itself.
+    if self.unaveraged:  # A session may run this call by itself.
       self._local_steps.append(
           elastic_start.create_local_step(self._getter.worker_device))
-    self._is_applied = True
     exchange = elastic_exchange.Exchange(
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
@@ -241,11 +241,14 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
             grads_and_vars, global_step, None, skip_gradients_aggregation)
-    statistics = self._getter.statistics_of(self)
-    values = set_values.SetValues(set_values.of_gradients(
-        self._getter.pairs if statistics else (),
-        [g for g, _ in grads_and_vars]), self._getter.worker_device, self.runs)
-    exchange.add(*(pair for pair in statistics if pair not in values.pairs))
+    values = set_values.SetValues(
+        self._getter.without_average([g for g, _ in grads_and_vars]),
+        self._getter.worker_device, self.runs)
+    exchange.add(*self._getter.averaged)
+    has_many_steps = _tf_internals.is_in_loop(exchange.steps_before.op)
+    if self._getter.averaged and not has_many_steps:
+      exchange.turns = self._getter.turns
+      self._turns = [exchange.turns.variable]
     self.unaveraged.append(values)
     ended = exchange.end_step([update])
     self.runs += exchange.runs
@@ -334,7 +337,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
       var_list = elastic_pairs.all_variables(
-          pairs, self._getter.state, self._is_applied)
+          pairs, self._getter.state, bool(self.unaveraged))
     return tf1.train.Saver(elastic_pairs.swapped(pairs, var_list),
                            name=name, **saver_kwargs)
 

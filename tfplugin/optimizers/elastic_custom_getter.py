@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 
@@ -15,6 +17,8 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
@@ -100,7 +104,7 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
                       f'{worker_device!r}. Pass e.g. "/job:worker/task:0".')
     elastic_settings.check('statistics', statistics)
     super().__init__(worker_device, statistics)
-    self._statistics_user = None
+    self.averaged: list[elastic_pairs.Pair] = []  # Of those not trained.
 
   def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
     """Returns all copies with their centres, of which there must be some.
@@ -118,19 +122,28 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
           'is `ea_custom_getter`.')
     return self.pairs
 
-  def statistics_of(self, user: object) -> list[elastic_pairs.Pair]:
-    """Returns the averaged variables that are not trained.
+  def without_average(self, gradients: Sequence[Any]) -> set_values.Unaveraged:
+    """Returns untrained variables without an average; notes those with one.
 
-    Of several optimizers that share a getter, only the first one gets them, so
-    that they are averaged once.
+    Once averaged, a variable is averaged by each call of an optimizer.
 
     Args:
-      user: The optimizer that asks.
+      gradients: The gradients that the call applies.
     """
-    self._statistics_user = self._statistics_user or user
-    if self._statistics_user is not user:
-      return []
-    return [pair for pair in self.pairs if not pair.trainable]
+    found = set_values.of_gradients(
+        [pair for pair in self.pairs if pair not in self.averaged], gradients)
+    self.averaged += [pair for pair in self.pairs if not (
+        pair.trainable or pair in self.averaged or pair in found.pairs)]
+    return found
+
+  @functools.cached_property
+  def turns(self) -> worker_variables.WorkerTurns:
+    """Lets one exchange of a session step move the statistics.
+
+    Several optimizers, and several calls of one, exchange them.
+    """
+    return worker_variables.WorkerTurns(
+        'elastic_average/turns', self.worker_device)
 
   def __call__(self, getter: Callable, name: str, *args, **kwargs):
     """Gets a variable; see `custom_getter` of `tf.compat.v1.variable_scope`.

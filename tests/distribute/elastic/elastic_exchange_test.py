@@ -97,7 +97,7 @@ def test_a_step_without_gradients_communicates(behavior):
 @pytest.mark.parametrize('form', ['decorator', 'strategy'])
 def test_a_train_op_exchanges_if_hooks_apply_in_a_branch(behavior, form):
   """As with tensorflow_gan, whose train op only counts."""
-  settings = {'communication_period': 1, 'moving_rate': 0.25}
+  settings = {'communication_period': 2, 'moving_rate': 0.25}
 
   def model_fn(features, labels, mode):
     del features, labels
@@ -115,9 +115,14 @@ def test_a_train_op_exchanges_if_hooks_apply_in_a_branch(behavior, form):
       if form == 'strategy' else (
           tf.distribute.get_strategy(),
           estimator.elastic_average(model_fn, **settings))))
-  worker.session.run(worker.graph.get_collection('updates'))
-  assert worker.center('w') == 1.0
-  worker.step()
-  # The copy 1 -> .5, and a quarter of -.5.
-  assert worker.center('w') == 0.875
-  assert worker.value('global_step') == 1
+  centers = []
+  for updates in (2, 0, 1):
+    for _ in range(updates):
+      worker.session.run(worker.graph.get_collection('updates'))
+    worker.step()
+    centers.append(worker.center('w'))
+  # The copy 1 -> .5 -> 0 in one step; none; -.5 and a quarter of -1.5.
+  assert centers == [1.0, 1.0, 0.625]
+  assert worker.value('local_step') == 2
+  # The strategy lets the exchange advance the step.
+  assert worker.value('global_step') == (1 if form == 'strategy' else 3)

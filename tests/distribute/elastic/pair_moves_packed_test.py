@@ -216,7 +216,7 @@ def test_a_server_reads_the_largest_last(behavior, wire, use_resource):
   with tf.Graph().as_default():
     pairs = [_pair(size, f'/job:ps/task:{task}', use_resource)
              for task in range(2) for size in sizes]
-    differences = pair_moves.receive_all(pairs, 0.5, wire)
+    differences = pair_moves.receive_all(pairs, [0.5] * len(pairs), wire)
     names = [pair.center.op.name for pair in pairs]
     before = [{op.name for op in graph_order.upstream([each.center.op])}
               for each in differences]
@@ -244,7 +244,8 @@ def test_parts_are_an_eighth_of_what_a_server_sends_in_whole_blocks(
   with tf.Graph().as_default():
     pairs = [_pair(size, f'/job:ps/task:{task}', True)
              for task in range(2) for size in (1_000_000, 400_000)]
-    differences = pair_moves.receive_all(pairs, 0.5, WIRES[wire], True)
+    differences = pair_moves.receive_all(
+        pairs, [0.5] * len(pairs), WIRES[wire], True)
   assert [each.sizes for each in differences] == [large, small] * 2
   assert list(map(sum, (large, small))) == [1_000_000, 400_000]
 
@@ -256,7 +257,7 @@ def test_what_has_arrived_goes_back_while_the_rest_follows(
   del behavior
   with tf.Graph().as_default():
     pair = _pair(1_000_000, '/job:ps/task:0', use_resource)
-    difference, = pair_moves.receive_all([pair], 0.5, WIRES[wire], True)
+    difference, = pair_moves.receive_all([pair], [0.5], WIRES[wire], True)
     assert len(difference.sent) == (4 if wire == 'int8' else 8)
     for index, part in enumerate(difference.sent):
       assert _parts_behind(part) == {index}
@@ -281,7 +282,7 @@ def test_several_copies_rows_and_a_server_of_its_own_have_no_parts(behavior):
     touched = tf1.get_variable('touched', [size], tf.bool)
     for pair in (two, _pair(size + 2, server, True, touched),
                  _pair(size + 3, worker, True)):
-      difference, = pair_moves.receive_all([pair], 0.5, has_parts=True)
+      difference, = pair_moves.receive_all([pair], [0.5], has_parts=True)
       assert difference.sizes is None
 
 
@@ -295,7 +296,7 @@ def test_rows_wait_for_no_other_variable(behavior):
              for size, touched in zip((200_000, 400_000), rows)]
     pairs.append(_pair(600_000, '/job:ps/task:0', True))
     found = [{op.name for op in graph_order.upstream([each.center.op])}
-             for each in pair_moves.receive_all(pairs, 0.5)]
+             for each in pair_moves.receive_all(pairs, [0.5] * len(pairs))]
   for pair, names in zip(pairs, found):
     assert {other.center.op.name for other in pairs} & names == {
         pair.center.op.name}

@@ -59,6 +59,7 @@ class Exchange:
     inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences, if that is asked for.
     runs: The exchanges that a hook may run, in session runs of their own.
+    turns: Lets one of several exchanges in a session step move statistics.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -73,6 +74,8 @@ class Exchange:
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
+    self.turns: worker_variables.WorkerTurns | None = None
+    self._applied: worker_variables.WorkerCounter | None = None
     self._pairs, self.inputs = {}, []
     self.finite = conditional_update.FiniteUpdates(
         settings.on_nonfinite, 'elastic_average/num_nonfinite',
@@ -92,7 +95,7 @@ class Exchange:
     self.due = elastic.is_exchange_due(
         self.steps_before, self._settings.communication_period)
     self.counters, self._counts_in = [], None
-    self.has_gradients = self._is_certain = False
+    self.has_gradients = self._is_certain = self._is_marked = False
     self._moved = set()
     self._context = branching.here()
 
@@ -171,7 +174,7 @@ class Exchange:
     return [(after(g, [moved]), copy) for g, copy in result]
 
   def _marks(self) -> list:
-    """Returns the op that counts the step, if this is a branch of the step."""
+    """Returns the op that marks the step, if this is a branch of the step."""
     if self._context == branching.here():
       self._is_certain = True
       return []
@@ -180,11 +183,15 @@ class Exchange:
           "`update_order` must be 'gradient_first' where gradients are applied "
           "inside `tf.cond` or a loop. Received: 'elastic_first'. The branch "
           'may not run in a step with an exchange.')
-    return [self._counted()]
+    self._is_marked = True
+    if self._applied is None:
+      self._applied = worker_variables.WorkerCounter(
+          'elastic_average/applied', self.local_step.device)
+    return [self._mark(1)]
 
-  def _counted(self):
-    """Returns the op that counts the step; once, however often it runs."""
-    return elastic_pairs.write(self.local_step, 'update', self.steps_before + 1)
+  def _mark(self, value):
+    return elastic_pairs.write(
+        self._applied.variable, 'update', tf.constant(value, tf.int64))
 
   def _marked(self, gradient, pair, marks):
     """Returns `gradient` after `marks`; notes the rows that it touches."""
@@ -240,18 +247,18 @@ class Exchange:
     # A program may advance the counter itself; it then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
                 if not graph_order.updates(ends, step)]
-    # Hooks may run the optimizers, in runs of their own.
-    is_certain = self._is_certain or not self.has_gradients or bool(
-        ends) and not graph_order.updates(ends, self.local_step)
     with tf1.control_dependencies(train_ops):
-      # Whether a branch has applied gradients, if only branches apply them.
-      is_counted = is_certain or tf.greater(
-          self.local_step.read_value(), self.steps_before)
+      # If only branches apply gradients: whether one has, since the last step.
+      # Hooks may run the optimizers, in runs of their own.
+      is_counted = (self._is_certain or not self._is_marked or
+                    tf.greater(self._applied.value(), 0))
       moved = self._exchange_if_due(self._pairs.values(), counters, is_counted)
     self.finite.summarize('elastic_average/nonfinite')
     with tf1.control_dependencies([moved]):
-      return tf.group(self._counted() if is_counted is True else moved,
-                      name=name)
+      steps = self.steps_before + tf.cast(is_counted, tf.int64)
+      return tf.group(
+          elastic_pairs.write(self.local_step, 'update', steps),
+          *([] if is_counted is True else [self._mark(0)]), name=name)
 
   def _exchange_if_due(self, pairs, counters=(), is_counted=True):
     """Returns the exchange, if due, of `pairs` without one in this step."""
@@ -259,27 +266,34 @@ class Exchange:
     self._moved.update(pairs)
     if not (pairs or counters):
       return tf.no_op()
+    due = tf.logical_and(self.due, is_counted)
+    start = self.steps_before
+    if self._takes_turns(pairs):
+      # A separate run gets this number alone.
+      start = 2 * start + tf.cast(self.turns.take(due), tf.int64)
     if self._overlapped is not None:
       snapshots = [self._overlapped.snapshot_of(pair) for pair in pairs]
       return self._overlapped.end_step(
-          pairs, tf.logical_and(self.due, is_counted), self.steps_before,
+          pairs, due, start,
           lambda start: self._exchange_ops(snapshots, counters, start))
     if is_counted is True and self._settings.communication_period == 1:
-      return self._exchange_ops(pairs, counters, self.steps_before)
-    due = tf.logical_and(self.due, is_counted)
+      return self._exchange_ops(pairs, counters, start)
     is_separate = (self._settings.may_be_separate and
                    separate_run.is_useful(pairs))
     written = _written(pairs, counters)
     if not is_separate:
       return branching.cond(
-          due, lambda: self._exchange_ops(pairs, counters, self.steps_before),
+          due, lambda: self._exchange_ops(pairs, counters, start),
           separate_run.false, written)
     return separate_run.SeparateRun(self.local_step.device).end_step(
-        due, self.steps_before, lambda start: self._exchange_ops(
+        due, start, lambda start: self._exchange_ops(
             pairs, counters, start), written, self.runs)
 
-  def _exchange_ops(self, pairs, counters, steps_before):
-    """Returns the exchange, due or not, of the step after `steps_before`."""
+  def _takes_turns(self, pairs) -> bool:
+    return self.turns is not None and not all(pair.trainable for pair in pairs)
+
+  def _exchange_ops(self, pairs, counters, start):
+    """Returns the exchange, due or not, of the step with the number `start`."""
 
     def send(differences):
       with update_audit.OF_RULES.passing(
@@ -288,15 +302,19 @@ class Exchange:
       moves += tf.nest.flatten([advance() for _, advance in counters])
       return branching.done(moves)
 
+    rates = [self._settings.rate(self._num_worker)] * len(pairs)
+    if self._takes_turns(pairs):
+      start, turn = start // 2, tf.cast(start % 2, tf.float64)
+      rates = [rate if pair.trainable else elastic.as_type_of(turn, rate) * turn
+               for pair, rate in zip(pairs, rates)]
     differences = pair_moves.receive_all(
-        pairs, self._settings.rate(self._num_worker), self._wire(steps_before),
-        self._settings.has_parts)
+        pairs, rates, self._wire(start), self._settings.has_parts)
     if not (self.finite.is_asked and pairs):
       return send(differences)
     is_finite = self.finite.accepted(
         [d for each in differences for d in each.of_copies],
         [pair.center.name if pair.is_snapshot else copy.name
-         for pair in pairs for copy in pair.copies], steps_before)
+         for pair in pairs for copy in pair.copies], start)
     return branching.cond(
         is_finite, lambda: send(differences), lambda: self._skip(pairs),
         _written(pairs, counters))

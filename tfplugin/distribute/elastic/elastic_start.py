@@ -292,3 +292,8 @@ class ElasticInitialization(separate_run.ExchangeThreads):
     """Copies, before the first step, the values that other hooks wrote."""
     self._first.before_run(run_context)
     super().before_run(run_context)
+
+  def end(self, session: tf1.Session) -> None:
+    """Ends the exchanges; warns if no step has reached the centre."""
+    self._first.end(session)
+    super().end(session)

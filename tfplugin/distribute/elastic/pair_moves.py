@@ -170,11 +170,12 @@ def move(pair: elastic_pairs.Pair, differences: Differences,
     copy[i] -= d[i];   center += sum{i} d[i];   local_center = center before
 
   A snapshot becomes d. The sum crosses the network once. `use_locking` locks
-  the update of a reference variable; a resource variable is always locked.
+  the updates of reference variables; a resource variable is always locked.
   """
   rows, center = differences.rows, differences.center
   how = 'update' if pair.is_snapshot else 'sub'
-  moves = [elastic_pairs.write(copy, how, difference, rows)
+  moves = [elastic_pairs.write(
+      copy, how, difference, rows, use_locking=use_locking)
            for copy, difference in zip(pair.copies, differences.of_copies)]
   kept = []
   if pair.local_center is not None:
@@ -242,7 +243,7 @@ def _touched_rows(pair: elastic_pairs.Pair) -> tf.Tensor | None:
 
 
 def receive_all(
-    pairs: Sequence[elastic_pairs.Pair], moving_rate: elastic.Rate,
+    pairs: Sequence[elastic_pairs.Pair], moving_rates: Sequence[elastic.Rate],
     wire: Wire | None = None, has_parts: bool = False,
 ) -> list[Differences]:
   """Returns `differences_of` for variables that share messages."""
@@ -250,8 +251,9 @@ def receive_all(
   arrived = _carried([each.sent for each in seen], [
       _way_to_worker(pair) for pair in pairs])
   return [differences_of(
-      pair, moving_rate, wire, each._replace(sent=sent))
-          for pair, each, sent in zip(pairs, seen, arrived)]
+      pair, rate, wire, each._replace(sent=sent))
+          for pair, rate, each, sent in zip(
+              pairs, moving_rates, seen, arrived)]
 
 
 def send_all(pairs: Sequence[elastic_pairs.Pair],

@@ -79,3 +79,45 @@ class WorkerCounter:
     """Returns the count as an `int64` scalar."""
     return tf.cond(self.variable.is_initialized(), self.variable.read_value,
                    lambda: tf.zeros([], tf.int64))
+
+
+class WorkerTurns:
+  """Turns of parts of a graph, of which a session run may make several.
+
+  The first part of a run that asks gets the turn of this run. Parts may ask at
+  the same time.
+
+  Variables created:
+    <name>: int64, [], local; on the worker.
+
+  Example:
+    >>> with tf.Graph().as_default():
+    ...   turns = WorkerTurns('turns')
+    ...   parts = [turns.take(tf.constant(True)) for _ in range(2)]
+    ...   with tf.compat.v1.Session() as session:
+    ...     session.run(turns.variable.initializer)
+    ...     for fetches in (parts, parts[:1], parts[1:]):
+    ...       print(sum(session.run(fetches)))
+    1
+    1
+    1
+  """
+
+  def __init__(self, name: str, device: str = ''):
+    """Creates the variable under its full name, on the worker's `device`."""
+    self.variable = create(lambda: tf.zeros([], tf.int64), name, device)
+    with tf.init_scope(), placement.only_on(device):
+      self._before = self.variable.read_value()  # Once in a run.
+
+  def take(self, where: tf.Tensor) -> tf.Tensor:
+    """Returns whether it is the part's turn; false unless it asks, `where`."""
+
+    def ask():
+      # An atomic operation, unlike an assignment and a read.
+      asked = tf.raw_ops.ResourceCountUpTo(
+          resource=self.variable.handle, limit=tf.int64.max, T=tf.int64)
+      return tf.equal(asked, self._before)
+
+    with tf1.control_dependencies([self._before]), (
+        placement.only_on(self.variable.device)):
+      return tf.cond(tf.identity(where), ask, lambda: tf.constant(False))

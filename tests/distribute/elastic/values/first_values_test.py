@@ -146,3 +146,32 @@ def test_what_is_written_later_is_a_copys_alone_and_is_averaged(
       max_steps=2)
   np.testing.assert_array_equal(
       estimator.get_variable_value('w'), [1.25, 1.25])
+
+
+@pytest.mark.parametrize('form', ['decorator', 'strategy', 'devices'])
+@pytest.mark.parametrize('steps', [2, 3])
+def test_a_training_without_an_exchange_is_told(form, steps, tmp_path, caplog):
+  settings = {'communication_period': 3, 'count_steps': 'local'}
+
+  def model_fn(features, labels, mode):
+    del labels
+    loss = tf1.get_variable('w', initializer=0.0) * features
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss,
+        train_op=tf1.train.GradientDescentOptimizer(1.0).minimize(
+            loss, tf1.train.get_global_step()))
+
+  if form == 'decorator':
+    model_fn, strategy = estimator_lib.elastic_average(
+        model_fn, **settings), None
+  else:
+    strategy = distribute.ElasticAverageStrategy(
+        devices=['/cpu:0', '/cpu:1'] if form == 'devices' else None, **settings)
+  estimator = tf1.estimator.Estimator(
+      model_fn, str(tmp_path), tf1.estimator.RunConfig(
+          train_distribute=strategy))
+  estimator.train(lambda: tf.data.Dataset.from_tensors((-1.0, 1.0)).repeat(),
+                  steps=steps)
+  assert (estimator.get_variable_value('w') == 0) == (steps == 2)
+  assert ('ended after 2 local steps, before the first exchange'
+          in caplog.text) == (steps == 2)

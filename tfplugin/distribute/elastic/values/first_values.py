@@ -9,6 +9,7 @@ get the value, so training starts from it.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 
@@ -36,6 +37,9 @@ class FirstValues(tf1.train.SessionRunHook):
   otherwise the centre overwrites the copy. Other workers start from the centre
   after the chief has copied. Values that their hooks write stay in their
   copies.
+
+  A session that ends before its first exchange leaves the centre as it was. The
+  hook warns of that.
   """
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], device: str,
@@ -65,6 +69,11 @@ class FirstValues(tf1.train.SessionRunHook):
           for pair in self._pairs]
       self._to_copies = [_assign(pair.copies, pair.center, pair)
                          for pair in self._pairs]
+      counts = per_graph.current().counts
+      steps = [(v.read_value(), counts[v.op.name].every)
+               for v in tf1.local_variables() if v.op.name in counts]
+      self._steps = [number for number, _ in steps]
+      self._exchanges = [number // period for number, period in steps]
 
   def variables(self) -> list[tf.Variable]:
     """Returns the added variable, which a session must initialise."""
@@ -92,6 +101,20 @@ class FirstValues(tf1.train.SessionRunHook):
     if self._is_due:
       self._is_due = False
       self.settle(run_context.session)
+
+  def end(self, session: tf1.Session) -> None:
+    """Warns if no step has reached the centre."""
+    if not self._pairs:
+      return
+    steps = exchanges = []
+    with contextlib.suppress(tf.errors.OpError):  # A lost parameter server.
+      steps, exchanges = session.run([self._steps, self._exchanges])
+    if any(steps) and not any(exchanges):
+      tf1.logging.warning(
+          'The training ended after %d local steps, before the first exchange '
+          'of elastic averaging. So the centre, which is saved, has not '
+          'changed. Make at least `communication_period` steps in each call of '
+          '`train`, or lower it.', max(steps))
 
   def settle(self, session: tf1.Session) -> None:
     """Sets centres and copies to the value that was written last."""
@@ -242,6 +265,11 @@ class HandValues:
     """Copies, before the first step, the values that later hooks wrote."""
     if self._values is not None:
       self._values.before_run(run_context)
+
+  def end(self, session: tf1.Session) -> None:
+    """Warns if no step of the chief has reached the centre."""
+    if self._values is not None:
+      self._values.end(session)
 
 
 def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:

@@ -1,0 +1,50 @@
+# Copyright 2026 The tfplugin Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Several calls of optimizers in one session step, with runs of their own."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from tests.optimizers import elastic_graphs
+from tfplugin.testing import clusters
+
+tf1 = tf.compat.v1
+
+
+@pytest.mark.parametrize('settings', [
+    {}, {'overlap': True}, {'exchange_dtype': 'float16'},
+    {'on_nonfinite': 'drop'}], ids=str)
+def test_statistics_are_exchanged_once_in_a_session_step(behavior, settings):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=1)
+  with tf.Graph().as_default(), tf1.device(cluster.device_setter(0)):
+    step = tf1.train.create_global_step()
+    getter = elastic_graphs.Getter('/job:worker/task:0')
+    with getter.scope():
+      a, b = (tf1.get_variable(name, initializer=0.0) for name in 'ab')
+      mean = tf1.get_variable('mean', initializer=0.0, trainable=False)
+    update = mean.assign(tf1.placeholder_with_default(4.0, [])).op
+    tf1.add_to_collection(tf1.GraphKeys.UPDATE_OPS, update)
+    optimizer = elastic_graphs.make_optimizer(
+        getter, communication_period=2, moving_rate=0.25, **settings)
+    with tf1.control_dependencies([update]):
+      trains = [optimizer.minimize(-a, step, [a]),
+                optimizer.minimize(-b, None, [b])]
+    hook = optimizer.make_session_run_hook(True, 0)
+    centers = [getter.pair_of(v).center for v in (mean, a, b)]
+    assert len(optimizer.runs) == 2
+    with tf1.train.MonitoredTrainingSession(
+        cluster.target('worker', 0), hooks=[hook], save_checkpoint_secs=None,
+        save_summaries_steps=None, log_step_count_steps=None) as session:
+      for _ in range(4):
+        session.run(trains)
+    # At each of two exchanges the copy is 4.
+    with cluster.session(0, tf1.get_default_graph()) as session:
+      mean_center, *others = session.run(centers)
+  if 'overlap' in settings:  # 3 if the first difference arrives as late.
+    assert mean_center in (1.5, 1.75)
+    return
+  # A quarter of 4 - 0 and of 4 - 1; of 2 - 0 and of 3.5 - 0.5.
+  assert [mean_center, *others] == [1.75, 1.25, 1.25]
