@@ -245,3 +245,23 @@ def test_a_part_of_the_model_is_pretrained(form, tmp_path, behavior):
   estimator.train(_input_fn, max_steps=3, hooks=[Restore()])
   assert estimator.get_variable_value('body/w') == 5.0
   assert estimator.get_variable_value('head/w') == 2.0
+
+
+class _Counting(tf1.train.SessionRunHook):
+  """Counts steps in a variable that it makes when the model is built."""
+
+  def begin(self):
+    count = tf1.get_variable('calls', initializer=0.0, trainable=False)
+    self._add = count.assign_add(1.0)
+
+  def after_run(self, run_context, run_values):
+    run_context.session.run(self._add)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize('form', FORMS)
+def test_a_hook_saves_a_variable_of_its_own(form, tmp_path, behavior):
+  del behavior
+  estimator = _estimator(form, _constant_loss, tmp_path)
+  estimator.train(_input_fn, max_steps=3, hooks=[_Counting()])
+  assert estimator.get_variable_value('calls') == 3.0

@@ -54,7 +54,20 @@ STRATEGIES = {
 }
 
 
-def _train(strategy, gradient_of, num_steps=2):
+class Decaying(tf1.train.Optimizer):
+  """Divides the gradient by the number of the step that it is given."""
+
+  def __init__(self):
+    super().__init__(False, 'Decaying')
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    rate = 1.0 / (1.0 + tf.cast(global_step.read_value(), tf.float32))
+    with tf.control_dependencies([
+        v.assign_sub(rate * g) for g, v in grads_and_vars if g is not None]):
+      return tf.group(global_step.assign_add(1), name=name)
+
+
+def _train(strategy, gradient_of, num_steps=2, make_optimizer=Summing):
   """Runs steps in a graph; returns all global variables, and the step."""
   with tf.Graph().as_default(), strategy.scope():
     step = tf1.train.create_global_step()
@@ -64,7 +77,7 @@ def _train(strategy, gradient_of, num_steps=2):
       own = 1.0 + tf.cast(context.replica_id_in_sync_group, tf.float32)
       w = tf1.get_variable('w', initializer=[1.0, 2.0, 3.0])
       unused = tf1.get_variable('unused', initializer=7.0)
-      return Summing().apply_gradients(
+      return make_optimizer().apply_gradients(
           [(None, unused), (gradient_of(own), w)], step)
 
     result = strategy.experimental_local_results(
@@ -103,6 +116,16 @@ def test_gradients_are_reduced_and_state_has_the_plain_name(
   assert values['unused'] == 7.0
   assert values['global_step'] == 2
   assert set(values) == {'w', 'w/total', 'unused', 'global_step'}
+
+
+@pytest.mark.parametrize('name', STRATEGIES)
+def test_an_optimizer_reads_the_step_that_it_is_given(behavior, name):
+  make, factor = STRATEGIES[name]
+  values = _train(make(), GRADIENTS['dense'][0], make_optimizer=Decaying)
+  if name != 'elastic':  # The centre does not move.
+    np.testing.assert_allclose(
+        values['w'], [1, 2, 3] - (1 + 1 / 2) * factor * np.ones(3))
+  assert values['global_step'] == 2
 
 
 @pytest.mark.parametrize('is_around', [True, False])

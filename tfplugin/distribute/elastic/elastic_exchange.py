@@ -56,6 +56,7 @@ class Exchange:
     counters: Counters that the step's exchange advances, each with the function
       that advances it.
     has_gradients: Whether gradients have been applied in this step.
+    is_built: Whether a model's step is; no exchange takes later variables.
     inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences, if that is asked for.
     runs: The exchanges that a hook may run, in session runs of their own.
@@ -76,7 +77,7 @@ class Exchange:
     self._use_locking = use_locking
     self.turns: worker_variables.WorkerTurns | None = None
     self._applied: worker_variables.WorkerCounter | None = None
-    self._pairs, self.inputs = {}, []
+    self._pairs, self.inputs, self.is_built = {}, [], False
     self.finite = conditional_update.FiniteUpdates(
         settings.on_nonfinite, 'elastic_average/num_nonfinite',
         local_step.device)

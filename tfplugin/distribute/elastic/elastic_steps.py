@@ -65,7 +65,10 @@ class ElasticSteps(met_updates.MetUpdates):
       self._states.here(set).update(
           each.name.partition(':')[0] for each in self._local_results(state))
       return state
-    if role is not Role.ELASTIC:
+    exchange = self._exchanges.here()
+    is_late = exchange is not None and exchange.is_built and (
+        tf.distribute.in_cross_replica_context())  # A hook makes it.
+    if role is not Role.ELASTIC or is_late:
       return super()._create_variable(next_creator, **kwargs)
     copies, center = elastic_variables.copies_of(
         next_creator, kwargs, self._on_server(), self._create_copies)
@@ -179,6 +182,7 @@ class ElasticSteps(met_updates.MetUpdates):
     pairs = exchange.pairs
     changed = {'train_op': exchange.end_of_model_fn(
         self._local_results(result.train_op), self._states.here(set))[0]}
+    exchange.is_built = True
     hooks = separate_run.hooks_of(exchange.runs)
     if hasattr(result, 'training_hooks'):
       hooks = (*hooks, *self._first_hooks(exchange, pairs))

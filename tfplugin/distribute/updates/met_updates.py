@@ -180,6 +180,7 @@ class OnEachCopy:
     reduced = extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
     updates = []
     all_copies = list(zip(*(copies_of(strategy, v) for _, v in pairs)))
+    steps = _steps_of(strategy, global_step, len(all_copies))
     # Each copy may create state under the same names as the first copy.
     stores = [_tf_internals.copy_of_variable_store() for _ in all_copies[1:]]
     for index, copies in enumerate(all_copies):
@@ -191,8 +192,7 @@ class OnEachCopy:
           self._making_state(strategy, owners, index), \
           extended.audit_here().passing(copies):
         updates.append(self._optimizer.apply_gradients(
-            own, global_step=None if index else global_step, name=name,
-            **apply_kwargs))
+            own, global_step=steps[index], name=name, **apply_kwargs))
     updates = [update for update in updates if update is not None]
 
     def nothing_left(component, gradient):
@@ -243,6 +243,15 @@ def copies_of(strategy, variable: tf.Variable) -> Sequence[tf.Variable]:
   if isinstance(variable, _tf_internals.AggregatingVariable):
     variable = variable.get()
   return strategy.experimental_local_results(variable)
+
+
+def _steps_of(strategy, step: tf.Variable | None, count: int) -> Sequence:
+  """Returns the step that each of `count` copies advances.
+
+  A step that has one copy for all is the first one's.
+  """
+  copies = [] if step is None else copies_of(strategy, step)
+  return copies if len(copies) > 1 else [step] + [None] * (count - 1)
 
 
 def _of_copy(strategy, gradient: Any, index: int) -> types.Gradient:

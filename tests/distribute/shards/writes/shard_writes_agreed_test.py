@@ -107,6 +107,20 @@ def test_rows_of_several_indices_are_the_same(behavior):
     _write(write)
 
 
+def test_an_assignment_in_a_branch_has_the_assigned_value(behavior):
+  """As an optimizer needs it that assigns its state, and uses the result."""
+  def write(v, x):
+    del x
+    state = tf.Variable([1.0, 4.0], trainable=False, name='state')
+
+    def apply():
+      return tf.group(v.assign(1.0 + tf.sqrt(state.assign(state * 4.0))))
+
+    return tf.cond(tf.constant(True), apply, tf.no_op)
+
+  assert _write(write) == [3.0, 5.0]
+
+
 def test_a_write_waits_until_all_shards_have_read(behavior):
   """The second shard would wait for the write, but not for long."""
   written = threading.Event()

@@ -62,12 +62,10 @@ def _writing(method: str, *arguments: str) -> Callable:
   """Returns a method that writes the batch value of its first arguments."""
   def write(self, *args, **kwargs):
     named = {**dict(zip(arguments, args)), **kwargs}
-    for name in arguments:
-      named[name] = self._of_all(method, named[name])
+    values = [self._of_all(method, named.pop(name)) for name in arguments]
     inherited = getattr(super(BatchWrites, self), method)
-    return inherited(
-        *(named.pop(name) for name in arguments), *args[len(arguments):],
-        **named)
+    result = inherited(*values, *args[len(arguments):], **named)
+    return self._assigned(values[0], result) if method == 'assign' else result
 
   write.__name__ = method
   write.__doc__ = f'See `tf.Variable.{method}`.'
@@ -120,6 +118,18 @@ class BatchWrites:
     check_no_count(self, method, value, own.num_rows)
     own.warn_of_counts(value)
     return self._of_no_rows(method, value)
+
+  def _assigned(self, value: Any, result: Any) -> Any:
+    """Returns the result of an assignment, in a branch with its `value`.
+
+    There only the first shard writes, and another one cannot read after it.
+    """
+    run = shard_run.current()
+    if self.tfplugin_copies is not None or run is None or (
+        not run.branches.is_here()):
+      return result
+    with tf.control_dependencies([result]):
+      return tf.identity(tf.convert_to_tensor(value, self.dtype))
 
   def _of_no_rows(self, method: str, value: Any) -> Any:
     """Returns the written value for a `value` that depends on no rows."""
