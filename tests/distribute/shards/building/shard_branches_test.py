@@ -62,7 +62,7 @@ def test_branches_of_the_shards_own_are_refused(behavior, build, received):
     _build(build)
 
 
-def _slow_weights(is_result):
+def _slow_weights(how):
   """Lookahead: every second step, weights meet their slow copies half-way."""
   def model_fn(features, labels, mode):
     del labels
@@ -73,10 +73,12 @@ def _slow_weights(is_result):
     train_op = tf1.train.GradientDescentOptimizer(0.5).minimize(loss, step)
 
     def meet():
-      new = slow + 0.5 * (fast - slow)
-      written = slow.assign(new)
+      change = 0.5 * (fast - slow)
+      new = slow + change
+      written = (slow.assign_add(change) if how == 'result of an addition' else
+                 slow.assign(new))
       with tf.control_dependencies([written]):
-        return tf.group(fast.assign(written if is_result else new))
+        return tf.group(fast.assign(new if how == 'value' else written))
 
     with tf.control_dependencies([train_op]):
       train_op = tf.cond(tf.equal(step.read_value() % 2, 0), meet, tf.no_op)
@@ -85,10 +87,10 @@ def _slow_weights(is_result):
   return model_fn
 
 
-def test_a_write_in_a_branch_gets_no_result_of_another(behavior):
-  def check(is_result):
+def test_a_write_in_a_branch_gets_no_result_of_an_addition(behavior):
+  def check(how):
     one_device.assert_equals_one_device(
-        _slow_weights(is_result), lambda: tf.data.Dataset.from_tensors(
+        _slow_weights(how), lambda: tf.data.Dataset.from_tensors(
             (np.float32([[1, 2], [3, 5]]), ())).repeat(),
         decorator=estimator_lib.cross_shard(
             devices=devices.make_logical_cpus(2)), steps=4, modes=['train'])
@@ -96,5 +98,6 @@ def test_a_write_in_a_branch_gets_no_result_of_another(behavior):
   with pytest.raises(RuntimeError, match=(
       '`assign` of `fast:0` in a branch of shards must not be given the result '
       'of an earlier write.*Give it the value that was written')):
-    check(is_result=True)
-  check(is_result=False)
+    check('result of an addition')
+  check('result of an assignment')
+  check('value')
