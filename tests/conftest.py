@@ -116,10 +116,10 @@ def filters_allowed():
 
 @pytest.fixture
 def signal_handlers():
-  """Python's own; what a shell starts in the background ignores SIGINT."""
+  """Python's own; a program in the background or below nohup ignores some."""
   before = {number: signal.signal(number, handler) for number, handler in (
       (signal.SIGINT, signal.default_int_handler),
-      (signal.SIGTERM, signal.SIG_DFL))}
+      (signal.SIGTERM, signal.SIG_DFL), (signal.SIGHUP, signal.SIG_DFL))}
   yield
   for number, handler in before.items():
     signal.signal(number, handler)

@@ -82,6 +82,8 @@ class Cell:
   def fault(self) -> str:
     """The fault in the language of docs/faults.md."""
     secs = _SECS.get(self.kind, OUTAGE_SECS)
+    if self.kind == 'clock' and self.num_ps > 1:
+      secs = -secs  # Half of the clocks go back, and half forward.
     has_step = self.phase in (language.STEP, language.SAVING,
                               language.EXCHANGING)
     text = str(language.Fault(

@@ -10,6 +10,8 @@ import pytest
 
 from tfplugin.bin.processes import local_cluster
 
+pytestmark = pytest.mark.usefixtures('signal_handlers')
+
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM,
                                     signal.SIGHUP])

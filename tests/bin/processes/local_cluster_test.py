@@ -17,6 +17,8 @@ from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
 
+pytestmark = pytest.mark.usefixtures('signal_handlers')
+
 _LIMIT = 60
 _SLEEP = 'import time; time.sleep(120)'
 # Starts a child in a session of its own, which no signal to a group reaches.
