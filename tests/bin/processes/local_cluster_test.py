@@ -17,8 +17,6 @@ from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
 
-pytestmark = pytest.mark.usefixtures('signal_handlers')
-
 _LIMIT = 60
 _SLEEP = 'import time; time.sleep(120)'
 # Starts a child in a session of its own, which no signal to a group reaches.
@@ -345,7 +343,7 @@ def started(tmp_path):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     'number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_no_process_is_left_when_the_launcher_is_ended(started, number):
+def test_no_process_is_left_at_its_end(signal_handlers, started, number):
   processes = started.children(recursive=True)
   started.send_signal(number)
   assert started.wait(_LIMIT) != 0
