@@ -86,7 +86,7 @@ def test_it_is_written_once_where_all_towers_run(behavior, update):
 
 
 def _later(x):
-  time.sleep(x.max() / 100)
+  time.sleep(float(x.max()) / 100)
 
 
 @pytest.mark.parametrize('write', [
