@@ -84,32 +84,6 @@ def test_the_graph_is_linear_in_towers():
   assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
 
 
-def _all_before(op):
-  found, pending = set(), [op]
-  while pending:
-    new = pending.pop()
-    if new not in found:
-      found.add(new)
-      pending += [t.op for t in new.inputs] + new.control_inputs
-  return found
-
-
-@pytest.mark.parametrize('use_resource', [True, False])
-def test_gradients_of_a_tower_wait_for_others_by_reference_variables_alone(
-    use_resource):
-  with tf.Graph().as_default() as graph:
-    split = _split(tf1.placeholder(tf.float32, [3, 2], name='x'))
-    _take_gradients(split)
-    w = tf1.get_variable('w', [2, 1], use_resource=use_resource)
-    logits = tf.matmul(graph.get_tensor_by_name('x:0'), w, name='logits')
-    loss = tf.reduce_sum(logits) * tf.constant(0.5)
-    tf1.train.GradientDescentOptimizer(0.1).compute_gradients(loss, [w])
-    gradient = next(op for op in graph.get_operations()
-                    if op.name.startswith('gradients/tower_0/logits_grad'))
-    assert (graph.get_operation_by_name('tower_1/logits')
-            in _all_before(gradient)) == (not use_resource)
-
-
 def test_what_waits_for_a_split_op_waits_for_each_tower():
   with tf.Graph().as_default() as graph:
     x = tf1.placeholder(tf.float32, [None, 2])

@@ -147,9 +147,6 @@ class SplitGraph:
           part for t in tf.nest.flatten(arguments['stop_gradients'])
           for part in self._sources(t)]
     xs = tf.nest.flatten(arguments['xs'])
-    # It serves reference variables, and lets each tower wait for all others.
-    arguments['gate_gradients'] &= any(
-        x.dtype != x.dtype.base_dtype for x in xs)
     sources = [self._sources(x) for x in xs]
     arguments['xs'] = [part for parts in sources for part in parts]
     found = iter(helper(**arguments))
