@@ -84,6 +84,31 @@ def test_the_graph_is_linear_in_towers():
   assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
 
 
+def _all_before(op):
+  found, pending = set(), [op]
+  while pending:
+    new = pending.pop()
+    if new not in found:
+      found.add(new)
+      pending += [t.op for t in new.inputs] + new.control_inputs
+  return found
+
+
+def test_a_fetched_loss_is_that_before_the_update():
+  """The gradient of a linear loss needs no value of the loss."""
+  with tf.Graph().as_default() as graph:
+    x = tf1.placeholder(tf.float32, [3, 2])
+    split = _split(x)
+    _take_gradients(split)
+    w = tf1.get_variable('w', [2, 1])
+    loss = tf.reduce_sum(tf.matmul(x, w, name='logits')) * tf.constant(0.5)
+    (gradient, _), = tf1.train.GradientDescentOptimizer(
+        0.1).compute_gradients(loss, [w])
+    for tower in range(2):
+      assert graph.get_operation_by_name(
+          f'tower_{tower}/logits') in _all_before(gradient.op)
+
+
 def test_what_waits_for_a_split_op_waits_for_each_tower():
   with tf.Graph().as_default() as graph:
     x = tf1.placeholder(tf.float32, [None, 2])
