@@ -28,6 +28,22 @@ def test_a_variable_starts_from_what_initialises_another():
     assert session.run([first, second]) == [3.0, 3.0]
 
 
+def test_a_variable_starts_from_an_assignment_that_a_read_waits_for():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    other, first = _variable('other', 3.0), _variable('first', 1.0)
+    with tf.control_dependencies([tf.group(other.assign(4.0).op)]):
+      read = tf.identity(other)
+    variables.initialize_from(first, read)
+    session.run(first.initializer)
+    assert session.run(first) == 4.0
+
+
+def test_an_initialiser_that_assigns_nothing_is_refused():
+  with tf.Graph().as_default():
+    with pytest.raises(ValueError, match="'v:0' must assign a value"):
+      variables.initialize_from(_variable('v', 1.0), tf.no_op())
+
+
 def test_an_initialiser_that_is_its_own_is_kept():
   with tf.Graph().as_default():
     variable, other = _variable('v', 1.0), _variable('other', 2.0)

@@ -57,20 +57,21 @@ def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
 def initialize_from(variable: tf.Variable, initializer) -> None:
   """Makes `variable` start from the value that `initializer` assigns.
 
-  `initializer` is another variable's assignment.
+  `initializer` is, or waits for, another variable's assignment. The graph is
+  not finalized. A warm start also replaces an initialiser through the private
+  attribute, as no public API does.
   """
-  initialize_with(
-      variable, getattr(initializer, 'op', initializer).inputs[1])
-
-
-def initialize_with(variable: tf.Variable, value: tf.Tensor) -> None:
-  """Makes `variable` start from `value`, in a graph that is not finalized.
-
-  A warm start also replaces an initialiser through the private attribute, as no
-  public API does.
-  """
+  waited_for = [getattr(initializer, 'op', initializer)]
+  for op in waited_for:
+    if op.type == 'AssignVariableOp':
+      break
+    waited_for += [*op.control_inputs, *(x.op for x in op.inputs)]
+  else:
+    raise ValueError(
+        f'The initialiser of {variable.name!r} must assign a value. Received: '
+        f'{initializer!r}.')
   with tf1.device(variable.device), tf1.control_dependencies(None):
-    variable._initializer_op = variable.assign(value, read_value=False)
+    variable._initializer_op = variable.assign(op.inputs[1], read_value=False)
 
 
 def graph_element(variable: tf.Variable) -> tf.Tensor:

@@ -50,24 +50,18 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
     here = self._get()
     return here.value() if isinstance(here, tf.Variable) else here
 
-  # TensorFlow's warm start replaces the initialiser of a variable, and sets its
-  # initial value. The copies, which each session initialises, still start from
-  # the centre. The centre starts from the checkpoint, unless it is restored.
+  # TensorFlow's warm start replaces the initialiser of a variable. The copies,
+  # which each session initialises, still start from the centre. The centre
+  # starts from the checkpoint, unless it is restored.
   @property
   def _initializer_op(self):
     return None
 
   @_initializer_op.setter
   def _initializer_op(self, op):
-    del op
-
-  @property
-  def _initial_value(self):
-    return self.center.initial_value
-
-  @_initial_value.setter
-  def _initial_value(self, value):
-    _tf_internals.initialize_with(self.center, value)
+    if op is not None:
+      results = self.distribute_strategy.experimental_local_results(op)
+      _tf_internals.initialize_from(self.center, results[0])
 
   def _update_replica(self, update_fn, value, **kwargs):
     return update_fn(self._get_on_device_or_primary(), value, **kwargs)
