@@ -254,6 +254,35 @@ def test_every_strategy_makes_the_only_task_a_process_alone(
   assert cluster_task.from_config(config) == cluster_task.ClusterTask()
 
 
+def test_a_cluster_before_does_not_decide_for_a_process_alone(monkeypatch):
+  """As in a notebook that has trained as the chief of a cluster."""
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {'chief': ['a:1']}, 'task': {'type': 'chief', 'index': 0}}))
+  cluster_config.rewrite()
+  assert cluster_config.only_trains()
+  monkeypatch.setenv('TF_CONFIG', '{}')
+  cluster_config.rewrite()
+  assert not cluster_config.only_trains()
+
+
+def test_a_rewritten_value_may_be_edited(monkeypatch):
+  """As by a program that makes the values of other tasks from its own."""
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {'master': ['a:1'], 'ps': ['b:1']},
+      'task': {'type': 'master', 'index': 0}}))
+  cluster_config.rewrite()
+  written = os.environ['TF_CONFIG']
+  cluster_config.rewrite()
+  assert os.environ['TF_CONFIG'] == written and cluster_config.is_master()
+  config = json.loads(written)
+  config['task'] = {'type': 'ps', 'index': 0}
+  monkeypatch.setenv('TF_CONFIG', json.dumps(config))
+  for _ in range(2):
+    assert not cluster_config.is_master()
+    assert cluster_config.read()[1].name == 'ps:0'
+    cluster_config.rewrite()
+
+
 def test_a_clipped_strategy_of_several_hosts_keeps_its_cluster(monkeypatch):
   value = json.dumps({'cluster': {'worker': ['127.0.0.1:1']},
                       'task': {'type': 'worker', 'index': 0}})

@@ -216,7 +216,7 @@ def test_the_only_task_is_warned_that_it_evaluates(
 def test_a_master_of_several_tasks_is_warned(
     job, expected, monkeypatch, caplog):
   monkeypatch.setenv('TF_CONFIG', json.dumps({
-      'cluster': {job: [f'of-{job}:1'], 'worker': ['b:1']},
+      'cluster': {job: ['a:1'], 'worker': ['b:1']},
       'task': {'type': job, 'index': 0}}))
   cluster_config.rewrite()
   with cluster_task.evaluation_kept():

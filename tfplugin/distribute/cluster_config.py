@@ -32,7 +32,10 @@ _REMEDY = ('Set it as e.g. {"cluster": {"chief": ["localhost:2222"], "ps": '
 HOROVOD_PORT_VARIABLE = 'HOROVOD_GLOO_RENDEZVOUS_PORT'
 
 VARIABLE = 'TF_CONFIG'
+# The key of a rewritten value for the value before.
+_BEFORE = 'before_tfplugin'
 _LAST_PORT = 65535
+
 # The jobs that train or serve: servers first, then the chief.
 JOBS = ('ps', 'chief', 'master', 'worker')
 # The jobs that a process without a cluster may have.
@@ -86,10 +89,6 @@ class Reading(NamedTuple):
   task: Task | None
   notes: tuple[str, ...] = ()
   only_task: Task | None = None
-
-
-# The readings of original values, by the value that `rewrite` wrote.
-_readings: dict[str, Reading] = {}
 
 
 def interpret(value: str) -> Reading:
@@ -178,7 +177,7 @@ def is_master() -> bool:
 def _original() -> Reading:
   """Returns the reading of `TF_CONFIG` as it was before `rewrite`."""
   value = os.environ.get(VARIABLE, '')
-  return _readings.get(value) or interpret(value)
+  return interpret(_before_rewriting(value) or value)
 
 
 def rewrite() -> None:
@@ -187,23 +186,34 @@ def rewrite() -> None:
   Every strategy calls it when it is made. TensorFlow's RunConfig and its
   coordinator of strategies read the variable themselves, and support fewer
   forms: the only task of a cluster, for example, must be a process without one.
-  Raises ValueError like `interpret`.
+  The value before is kept in the new one, under a key of its own. Raises
+  ValueError like `interpret`.
   """
   value = os.environ.get(VARIABLE, '')
-  cluster, task = decode(value)
+  cluster, _ = decode(value)
   if any(isinstance(addresses, Mapping) for addresses in cluster.values()):
     _tf_internals.take_numbered_tasks()
-  if value.strip():
-    original = _original()
-    os.environ[VARIABLE] = _as_strategies_read(value, cluster, task)
-    _readings[os.environ[VARIABLE]] = original
-  else:
+  if not value.strip():
     os.environ.pop(VARIABLE, None)  # TensorFlow would parse an empty value.
+  elif not is_rewritten():
+    os.environ[VARIABLE] = _as_strategies_read(value)
 
 
 def is_rewritten() -> bool:
   """Returns whether a strategy has rewritten this process's `TF_CONFIG`."""
-  return os.environ.get(VARIABLE, '') in _readings
+  return bool(_before_rewriting(os.environ.get(VARIABLE, '')))
+
+
+def _before_rewriting(value: str) -> str | None:
+  """Returns the value from which `rewrite` has made `value`, or None.
+
+  A program may have changed the value since: then the kept one is of another
+  cluster.
+  """
+  if not value.strip():
+    return None
+  kept = _parsed(value).get(_BEFORE)
+  return kept if kept and _as_strategies_read(kept) == value else None
 
 
 def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
@@ -223,12 +233,12 @@ def other_keys() -> dict[str, Any]:
 
 def _other_keys(value: str) -> dict[str, Any]:
   return {key: other for key, other in _parsed(value).items()
-          if key not in ('cluster', 'task')}
+          if key not in ('cluster', 'task', _BEFORE)}
 
 
-def _as_strategies_read(value: str, cluster: Cluster,
-                        task: Task | None) -> str:
+def _as_strategies_read(value: str) -> str:
   """Returns the value in the form that TensorFlow's strategies support."""
+  cluster, task = decode(value)
   config = _other_keys(value)
   if task is not None:
     rename = {'master': 'chief'}
@@ -236,7 +246,7 @@ def _as_strategies_read(value: str, cluster: Cluster,
         rename.get(job, job): addresses for job, addresses in cluster.items()}
     config['task'] = {'type': rename.get(task.type, task.type),
                       'index': task.index}
-  return json.dumps(config)
+  return json.dumps({**config, _BEFORE: value})
 
 
 def _parsed(value: str) -> dict[str, Any]:
