@@ -53,14 +53,13 @@ def read(directory: pathlib.Path) -> dict[str, list[Note]]:
 
 
 def check(notes: Mapping[str, Sequence[Note]], restarts: Sequence[float],
-          final: int, dropped: int = 0) -> None:
+          final: int) -> None:
   """Checks the sums between restores.
 
   Args:
     notes: Of the tasks that the servers count together.
-    restarts: When who holds the count restarted.
+    restarts: When who holds the count restarted, or was set back.
     final: What is counted in the last checkpoint.
-    dropped: Batches that the rule dropped and nobody counted.
 
   Raises:
     AssertionError: They do not agree.
@@ -71,7 +70,7 @@ def check(notes: Mapping[str, Sequence[Note]], restarts: Sequence[float],
     first = min(note.counted for note in _all(span, SESSION))
     ended = len(_all(span, ENDED))
     begun = len(_all(span, BEGUN)) - len(_all(span, DROPPED))
-    counted, unseen = final + dropped, 0
+    counted, unseen = final, 0
     if number < len(spans):
       counted = max(note.counted for note in _all(span, SESSION, ENDED))
       unseen = len(span)
@@ -85,6 +84,14 @@ def check(notes: Mapping[str, Sequence[Note]], restarts: Sequence[float],
     assert 0 <= begun - ended < max(sessions, 1), (
         f'{task}: {begun} steps began and {ended} ended in {sessions} sessions,'
         ' the last of which ended well')
+
+
+def is_set_back(notes: Mapping[str, Sequence[Note]], time: float) -> bool:
+  """Returns whether the chief, which came back then, restored a lower count."""
+  first = next((note.counted for note in notes.get('chief-0', ())
+                if note.kind == SESSION and note.time >= time), math.inf)
+  return any(note.counted > first for told in notes.values() for note in told
+             if note.time < time)
 
 
 def _spans(notes: Mapping[str, Sequence[Note]],

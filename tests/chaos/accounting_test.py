@@ -37,17 +37,6 @@ def test_a_batch_without_an_end_is_counted_or_not(final, holds):
       accounting.check(notes, [], final)
 
 
-@pytest.mark.parametrize('final, dropped, holds', [
-    (3, 0, False), (3, 2, True), (4, 2, False)])
-def test_a_batch_that_was_dropped_and_not_counted(final, dropped, holds):
-  notes = {'chief-0': _steps([1, 2, 3, 4, 5], 0)}
-  if holds:
-    accounting.check(notes, [], final, dropped)
-  else:
-    with pytest.raises(AssertionError):
-      accounting.check(notes, [], final, dropped)
-
-
 @pytest.mark.parametrize('final, holds', [(2, False), (3, True), (4, False)])
 def test_a_drop_that_only_the_task_counts_is_in_no_count(final, holds):
   notes = {'chief-0': _steps([1, 2, 3], 0) + _task(
@@ -79,3 +68,12 @@ def test_a_restore_begins_a_new_count(restored, seen, final, holds):
   else:
     with pytest.raises(AssertionError, match='Span [12] of 2'):
       accounting.check(notes, [5.0], final)
+
+
+@pytest.mark.parametrize('restored, is_set_back', [(2, True), (5, False)])
+def test_a_chief_that_comes_back_may_set_the_count_back(
+    restored, is_set_back):
+  notes = {'chief-0': _steps([1, 3], 0) + _steps([7, 8], restored),
+           'worker-0': _steps([1, 2, 4], 1)}
+  assert accounting.is_set_back(notes, 6) == is_set_back
+  assert not accounting.is_set_back(notes, 9)

@@ -224,27 +224,25 @@ def _check_what_remains(model_dir: pathlib.Path) -> None:
 def check_batches(form: str, directory: pathlib.Path) -> None:
   """Checks that every batch is applied, dropped, or of a step without an end.
 
-  A step of shards has a batch of each task. A copy with a NaN changes nothing.
+  A step of shards has a batch of each task. A chief that comes back after a NaN
+  sets the servers back to the newest checkpoint.
 
   Args:
     form: One of `cells.FORMS`.
     directory: As for `steps_of`.
   """
   told = events.read_run(directory / 'model').events
-  holder = 'ps:0' if cells.FORMS[form] else 'chief:0'
-  restarts = [event.time for event in told if event.task == holder and
-              event.details.get('what') == 'process']
+  notes = accounting.read(directory)
+  restarts = [event.time for event in told
+              if event.details.get('what') == 'process' and (
+                  event.task == ('ps:0' if cells.FORMS[form] else 'chief:0') or
+                  event.task == 'chief:0' and accounting.is_set_back(
+                      notes, event.time))]
   final = sum(int(value) for name, value in _newest(directory / 'model').items()
               if name == 'global_step' or 'stale_counter' in name)
-  nans = {event.pid: event.time for event in told
-          if event.details.get('fault', '').startswith('nan ')}
-  notes = accounting.read(directory)
-  dropped = sum(note.kind == accounting.ENDED and
-                nans.get(note.pid, note.time) < note.time
-                for of_task in notes.values() for note in of_task)
   for together in [notes] if cells.FORMS[form] else [
       {task: of_task} for task, of_task in notes.items()]:
-    accounting.check(together, restarts, final, dropped)
+    accounting.check(together, restarts, final)
 
 
 def _check_weights(cell: cells.Cell, model_dir: pathlib.Path) -> None:

@@ -90,9 +90,12 @@ class StepsHook(tf1.train.SessionRunHook):
   def begin(self):
     self._counts = [tf1.train.get_global_step(), *(
         v for v in tf1.global_variables() if 'stale_counter' in v.op.name)]
-    # The strategy of drop stale has no count of all workers' drops.
-    self._own_drops = [v for v in tf1.local_variables() if (
-        'num_dropped' in v.op.name and not self._counts[1:])]
+    # The strategy of drop stale has no count of all workers' drops, and what a
+    # copy with a NaN drops is in no count.
+    self._own_drops = [
+        v for v in tf1.local_variables()
+        if 'elastic_average/num_nonfinite' in v.op.name
+        or 'num_dropped' in v.op.name and not self._counts[1:]]
 
   def after_create_session(self, session, coord):
     self._num_dropped = session.run(self._own_drops)
