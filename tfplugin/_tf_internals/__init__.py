@@ -93,6 +93,7 @@ from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import gradients_noted
+from tfplugin._tf_internals.optimizers import gradients_after_loss
 from tfplugin._tf_internals.optimizers import gradients_of_graph_through
 from tfplugin._tf_internals.optimizers import hands_on
 from tfplugin._tf_internals.optimizers import implements_updates

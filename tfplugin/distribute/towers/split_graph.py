@@ -149,7 +149,8 @@ class SplitGraph:
     xs = tf.nest.flatten(arguments['xs'])
     sources = [self._sources(x) for x in xs]
     arguments['xs'] = [part for parts in sources for part in parts]
-    found = iter(helper(**arguments))
+    found = iter(_tf_internals.gradients_after_loss(
+        helper, f'{self._prefixes[0]}/gradient/', **arguments))
     gradients = [[next(found) for _ in parts] for parts in sources]
     new = self._new_ops()
     with self._ours_noted():
