@@ -131,12 +131,8 @@ def timers_by(clock: Callable[[], float]) -> Iterator[None]:
 
 def servers_with(options: tf.compat.v1.ConfigProto) -> AbstractContextManager:
   """Sets all options of the server that Estimator starts without a strategy."""
-  return replacing.replaced(
-      sys.modules[tf.estimator.TrainSpec.__module__],
-      server_lib=lambda original: types.SimpleNamespace(
-          Server=lambda *args, **kwargs: original.Server(
-              *args, **{**kwargs, 'config': options}),
-          ClusterSpec=original.ClusterSpec))
+  return _servers_through(sys.modules[tf.estimator.TrainSpec.__module__],
+                          lambda arguments: {**arguments, 'config': options})
 
 
 @contextlib.contextmanager
@@ -157,19 +153,23 @@ def servers_and_sessions_through(
   with contextlib.ExitStack() as stack:
     for owner in (sys.modules[tf.estimator.TrainSpec.__module__],
                   distribute_coordinator):
-      stack.enter_context(replacing.replaced(
-          owner, server_lib=lambda original: types.SimpleNamespace(
-              Server=_with_keywords(original.Server, server_config),
-              ClusterSpec=original.ClusterSpec)))
+      stack.enter_context(_servers_through(owner, server_config))
     stack.enter_context(
         replacing.replaced(session_manager, session=changed_sessions))
     yield
 
 
-def _with_keywords(make: Callable, change: Callable[[dict], dict]) -> Callable:
-  """Returns `make` behind `change`; a first argument is the cluster."""
-  return lambda cluster_spec, **kwargs: make(
-      **change({'server_or_cluster_def': cluster_spec, **kwargs}))
+def _servers_through(owner: Any,
+                     change: Callable[[dict], dict]) -> AbstractContextManager:
+  """Changes the keyword arguments with which a module makes servers."""
+  def changed(original):
+    def make(cluster_spec, **kwargs):
+      return original.Server(
+          **change({'server_or_cluster_def': cluster_spec, **kwargs}))
+    return types.SimpleNamespace(
+        Server=make, ClusterSpec=original.ClusterSpec)
+
+  return replacing.replaced(owner, server_lib=changed)
 
 
 def start_at_once(estimator: tf.estimator.Estimator) -> None:
