@@ -47,9 +47,6 @@ def normalize_dims(dims: Sequence[int], rank: int | None,
                    name: str) -> tuple[int, ...]:
   """Returns `dims`, in [-rank, rank), sorted and not negative.
 
-  Raises ValueError, with the variable's `name`, if one is out of range, two
-  mean the same dimension, or the `rank` is None.
-
   Example:
     >>> normalize_dims([-1, 0], 3, 'v')
     (0, 2)
@@ -77,9 +74,6 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
   expression that is searched in variable names, or a predicate of a name. A
   value is a dimension or a sequence of them, which may be empty. Parsed rules
   are returned as they are.
-
-  Raises TypeError for a wrong type of a key, a value or the whole. Raises
-  ValueError if `rules` is empty, or dims do not fit the variable.
 
   Example:
     >>> [rule.dims for rule in parse({'embedding': 1, 'kernel': [0, -1]})]
@@ -131,11 +125,10 @@ def selected(rules: Sequence[Rule],
 def group_parts(
     variables: Sequence[tf.Variable],
     resolved: Mapping[Any, tuple[int, ...]]) -> list[list[tf.Variable]]:
-  """Returns lists of the variables whose slices are clipped together.
+  """Returns lists of the variables with dims, which are clipped together.
 
-  There is one list for each variable with dims in `resolved`, the result of
-  `resolve`. The parts of a variable that is partitioned along one of its dims
-  share a list. The order is as in `variables`, which may have repeats.
+  The parts of a variable that is partitioned along one of its dims share a
+  list. The order is as in `variables`, which may have repeats.
   """
   groups = {}
   for variable in unique(variables):
