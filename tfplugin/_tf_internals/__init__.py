@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that use private names of TensorFlow, for the rest of tfplugin.
 
-Each function names the private part that it uses, and says why no public API
-serves. There is a module for each part of TensorFlow. Other code imports this
-package alone. `compat` uses private names, too, for Estimator alone.
+No public API serves in their place. A docstring says why, where one seems to.
+There is a module for each part of TensorFlow. Other code imports this package
+alone. `compat` uses private names, too, for Estimator alone.
 """
 
 from __future__ import annotations

@@ -26,10 +26,7 @@ tf1 = tf.compat.v1
 
 
 def outer_contexts(context: object | None) -> Iterator:
-  """Yields a branch or loop of control flow v1, and those around it.
-
-  `context` is None outside of them. No public API gives the outer ones.
-  """
+  """Yields a branch or loop of control flow v1, if any, and those around it."""
   while context is not None:
     yield context
     context = context.outer_context
@@ -43,12 +40,7 @@ def _outer_functions(graph: tf.Graph) -> Iterator[FuncGraph]:
 
 
 def outside_of_functions(tensor: tf.Tensor) -> tf.Tensor:
-  """Returns the tensor that a function or branch captured as `tensor`.
-
-  The function's graph has a placeholder for it, and its class, with the
-  captures, is private. A tensor that is no such placeholder is returned as it
-  is.
-  """
+  """Returns the tensor that a function captured as `tensor`, else `tensor`."""
   while isinstance(getattr(tensor, 'graph', None), FuncGraph):
     outer = next((outside for outside, inside in tensor.graph.captures
                   if inside is tensor), None)
@@ -59,10 +51,7 @@ def outside_of_functions(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def conditions_of(op: tf.Operation) -> list[tf.Tensor]:
-  """Returns the conditions of the branches and loops that contain `op`.
-
-  The graph must be complete. No public API gives the conditions.
-  """
+  """Returns the conditions of branches and loops around `op`, once complete."""
   return _conditions(op.graph, op._get_control_flow_context())
 
 
@@ -76,10 +65,7 @@ def is_in_loop(op: tf.Operation) -> bool:
 
 
 def call_of(graph: tf.Graph) -> tf.Operation | None:
-  """Returns the op that calls the function, branch or loop of a graph, or None.
-
-  No public API finds it.
-  """
+  """Returns the op that calls a graph's function, branch or loop, or None."""
   if not isinstance(graph, FuncGraph):
     return None
   return next((op for op in graph.outer_graph.get_operations()
@@ -137,12 +123,7 @@ class Place:
   """The place where ops are made: the graph, or a branch of a `tf.cond` in it.
 
   With control flow v1 a branch is a private context of the graph, shared by all
-  threads. With v2 it is a separate graph.
-
-  Attributes:
-    graph: The graph.
-    context: The context of control flow v1 in it, or None.
-    before: The control dependencies.
+  threads. With v2 it is a separate graph. `before` has control dependencies.
   """
 
   def __init__(self):

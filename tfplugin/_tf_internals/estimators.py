@@ -46,11 +46,7 @@ _STEPS_PER_SAVE = 1000
 
 def user_init_fn(scaffold: tf.compat.v1.train.Scaffold | None,
                  ) -> Callable | None:
-  """Returns the function that a program gave to a scaffold, or None.
-
-  The public `init_fn` is bound to its scaffold, but a session may use another
-  one.
-  """
+  """Returns a program's `init_fn` of a scaffold, not bound to it, or None."""
   return getattr(scaffold, '_user_init_fn', None)
 
 
@@ -59,8 +55,7 @@ def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
   """Makes an Estimator that trains call `act` before the `end` of any hook.
 
   `act` is called with the session, at least once, after the last step. Hooks of
-  a Scaffold or an Estimator come before or after a caller's hooks, so no hook
-  can be first. Estimator makes its session by a function in a private module.
+  a Scaffold or an Estimator come before or after a caller's hooks.
   """
   first = tf1.train.SessionRunHook()
   first.end = act
@@ -121,9 +116,8 @@ def _training_sessions_through(change: Callable[[dict], None]
 def timers_by(clock: Callable[[], float]) -> Iterator[None]:
   """Makes TensorFlow's timers, time limits and summaries read `clock`.
 
-  They read the host's clock, by `time.time` of private modules, and take no
-  other. When that clock is set back by an hour, no checkpoint is saved or kept
-  and no summary is flushed for an hour.
+  When the host's clock, which they read, is set back by an hour, no checkpoint
+  is saved or kept and no summary is flushed for an hour.
   """
   with contextlib.ExitStack() as stack:
     for owner in (basic_session_run_hooks, session_manager, saver, writer,
@@ -136,17 +130,9 @@ def timers_by(clock: Callable[[], float]) -> Iterator[None]:
 
 
 def servers_with(options: tf.compat.v1.ConfigProto) -> AbstractContextManager:
-  """Sets the options of servers that `train_and_evaluate` starts.
-
-  Without a strategy Estimator gives its server only the GPU options. It makes
-  the server by a private module.
-  """
-  return replacing.replaced(
-      sys.modules[tf.estimator.TrainSpec.__module__],
-      server_lib=lambda original: types.SimpleNamespace(
-          Server=lambda *args, **kwargs: original.Server(
-              *args, **{**kwargs, 'config': options}),
-          ClusterSpec=original.ClusterSpec))
+  """Sets all options of the server that Estimator starts without a strategy."""
+  return _servers_through(sys.modules[tf.estimator.TrainSpec.__module__],
+                          lambda arguments: {**arguments, 'config': options})
 
 
 @contextlib.contextmanager
@@ -157,9 +143,7 @@ def servers_and_sessions_through(
   """Changes the arguments with which TensorFlow makes servers and sessions.
 
   `server_config` maps the keyword arguments of a `tf.distribute.Server`,
-  `session_config` the settings of a session. Estimator's training, the
-  coordinator of strategies and the manager of sessions take the classes from
-  modules of private names, and give a caller no say in the cluster.
+  `session_config` the settings of a session.
   """
   def changed_sessions(original):
     def make(target='', graph=None, config=None):
@@ -169,27 +153,27 @@ def servers_and_sessions_through(
   with contextlib.ExitStack() as stack:
     for owner in (sys.modules[tf.estimator.TrainSpec.__module__],
                   distribute_coordinator):
-      stack.enter_context(replacing.replaced(
-          owner, server_lib=lambda original: types.SimpleNamespace(
-              Server=_with_keywords(original.Server, server_config),
-              ClusterSpec=original.ClusterSpec)))
+      stack.enter_context(_servers_through(owner, server_config))
     stack.enter_context(
         replacing.replaced(session_manager, session=changed_sessions))
     yield
 
 
-def _with_keywords(make: Callable, change: Callable[[dict], dict]) -> Callable:
-  """Returns `make` behind `change`; a first argument is the cluster."""
-  return lambda cluster_spec, **kwargs: make(
-      **change({'server_or_cluster_def': cluster_spec, **kwargs}))
+def _servers_through(owner: Any,
+                     change: Callable[[dict], dict]) -> AbstractContextManager:
+  """Changes the keyword arguments with which a module makes servers."""
+  def changed(original):
+    def make(cluster_spec, **kwargs):
+      return original.Server(
+          **change({'server_or_cluster_def': cluster_spec, **kwargs}))
+    return types.SimpleNamespace(
+        Server=make, ClusterSpec=original.ClusterSpec)
+
+  return replacing.replaced(owner, server_lib=changed)
 
 
 def start_at_once(estimator: tf.estimator.Estimator) -> None:
-  """Lets a worker start without TensorFlow's delay, unless the user set one.
-
-  By default worker k sleeps for 5 s * (k + 1), at most a minute. The public
-  `config` is a copy.
-  """
+  """Starts a worker without TensorFlow's delay, unless the user set one."""
   if estimator.config.experimental_max_worker_delay_secs is None:
     estimator._config._experimental_max_worker_delay_secs = 0
 
@@ -230,8 +214,7 @@ def inputs_through(estimator: tf.estimator.Estimator,
                    change: Callable[[Any], Any]) -> AbstractContextManager:
   """Makes an Estimator pass the result of each input_fn through `change`.
 
-  A private method calls an input_fn with the arguments that it declares. A
-  public wrapper around the input_fn would hide these.
+  A wrapper around an input_fn would hide the arguments that it declares.
   """
   def changed(original):
     def changed_input(*args, **kwargs):
@@ -244,11 +227,7 @@ def inputs_through(estimator: tf.estimator.Estimator,
 
 
 def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
-  """Returns the dataset ops inside the functions of a dataset's op.
-
-  An example is the op of `flat_map`. No public API gives the graph of a
-  function that an op calls.
-  """
+  """Returns the dataset ops in the functions of an op such as `flat_map`'s."""
   names = [value.func.name for value in op.node_def.attr.values()
            if value.func.name]
   return [inner for name in names
@@ -259,8 +238,7 @@ def datasets_inside(op: tf.Operation) -> list[tf.Operation]:
 def untuned_inputs() -> AbstractContextManager:
   """Makes strategies create the dataset of each device without autotune.
 
-  The dataset holds one element, and no public API reaches its options. With
-  autotune, closing it could wait a minute for the thread that tunes.
+  With autotune, closing it could wait a minute for the thread that tunes.
   """
   options = tf.data.Options()
   options.autotune.enabled = False
@@ -280,8 +258,7 @@ def evaluator_asks(goes_on: Callable[[], bool],
   called for each round. Its arguments are the Estimator and a function that
   evaluates and exports the newest checkpoint; it returns that function's
   result. `wait` is called with a number of seconds before the first round and
-  between rounds. Estimator uses a listener, an object and `time.sleep` for
-  these, which are private and no arguments.
+  between rounds.
   """
   training = sys.modules[tf.estimator.TrainSpec.__module__]
   rounds = replacing.replaced(
@@ -300,11 +277,7 @@ def evaluator_asks(goes_on: Callable[[], bool],
 def evaluation_of_saves(
     estimator: tf.estimator.Estimator, eval_spec: tf.estimator.EvalSpec,
     max_steps: int | None) -> tf.compat.v1.train.CheckpointSaverListener:
-  """Returns the listener that evaluates and exports checkpoints in a master.
-
-  `tf.estimator.train_and_evaluate` makes it, for a `master` without a strategy
-  only. Its class is private.
-  """
+  """Returns Estimator's listener that evaluates and exports in a `master`."""
   training = sys.modules[tf.estimator.TrainSpec.__module__]
   return training._NewCheckpointListenerForEvaluate(
       training._TrainingExecutor._Evaluator(estimator, eval_spec, max_steps),

@@ -29,10 +29,7 @@ _UNPLACED = re.compile(
 
 
 def redirect_input(op: tf.Operation, index: int, tensor: tf.Tensor) -> None:
-  """Makes input `index` of `op` read `tensor`; the graph must not have run.
-
-  Public TensorFlow graphs are append-only.
-  """
+  """Makes input `index` of `op` read `tensor`; the graph must not have run."""
   op._update_input(index, tensor)
 
 
@@ -46,10 +43,7 @@ def redirect(ops: Iterable[tf.Operation], old: tf.Tensor,
 
 
 def move_beside(op: tf.Operation, other: tf.Operation) -> None:
-  """Puts `op` on the device of `other`, and colocates it; no public API does.
-
-  The graph must not have run yet.
-  """
+  """Puts `op` beside `other`; the graph must not have run."""
   place = tf1.AttrValue()
   place.list.s.append(f'loc:@{other.name}'.encode())
   op._set_attr('_class', place)
@@ -79,8 +73,7 @@ def watch_new_ops(graph: tf.Graph,
                   watch: Callable[[tf.Operation], None]) -> None:
   """Calls `watch` with each op that is made in `graph` from now on.
 
-  No public API reports an op that joins two parts of a model under
-  construction. `watch` makes no ops, but may add control inputs.
+  `watch` makes no ops, but may add control inputs.
   """
   create = graph._create_op_helper
 
@@ -181,18 +174,12 @@ def _innermost_loop(context: object | None) -> object | None:
 
 
 def branch_or_loop() -> object | None:
-  """Returns the current branch or loop of control flow v1, or None.
-
-  No public API gives it.
-  """
+  """Returns the current branch or loop of control flow v1, or None."""
   return _innermost(tf1.get_default_graph()._get_control_flow_context())
 
 
 def is_in_branch_or_loop(op: tf.Operation) -> bool:
-  """Returns whether `op` is in a branch or loop of control flow v1.
-
-  No public API exists.
-  """
+  """Returns whether `op` is in a branch or loop of control flow v1."""
   return _innermost(op._get_control_flow_context()) is not None
 
 
@@ -208,9 +195,8 @@ def private_train_ops() -> Iterator[None]:
 
   `Optimizer.apply_gradients` adds its op to the collection of train ops. The
   graph of a branch of v2 shares its collections with the outer graph, where
-  `import_meta_graph` of an export fails on that op. No public API gives a
-  branch graph its own list. With control flow v1 the op belongs to the graph
-  itself, and this function does nothing.
+  `import_meta_graph` of an export fails on that op. With control flow v1 the op
+  belongs to the graph itself, and this function does nothing.
   """
   graph = tf1.get_default_graph()
   if isinstance(graph, branches.FuncGraph):
@@ -226,8 +212,7 @@ def private_variables() -> Iterator[None]:
 
   `tf.Variable` adds each to the global and the trainable ones, and unlike
   `get_variable` has no argument against it. A copy of a variable on another
-  device must not be saved or trained separately. No public API makes such a
-  variable in a graph. At exit the collections are as before.
+  device must not be saved or trained separately.
   """
   with tf.init_scope():
     graph = tf1.get_default_graph()
@@ -263,19 +248,11 @@ def device_functions() -> list:
 
 
 def is_compiled() -> bool:
-  """Returns whether XLA compiles new ops: a TPU, or `jit_compile=True`.
-
-  No public API exists. XLA has no kernel for some ops on variables.
-  """
+  """Returns whether XLA compiles new ops: a TPU, or `jit_compile=True`."""
   return bool(control_flow_util.GraphOrParentsInXlaContext(
       tf1.get_default_graph()))
 
 
 def is_unplaced_condition(error: tf.errors.OpError) -> bool:
-  """Returns whether a condition could not be placed with a variable it reads.
-
-  Only the error's message says so. In control flow v2 a condition is placed
-  where it is built. So are its captured handles, which are on the parameter
-  servers.
-  """
+  """Returns whether a condition could not be placed beside its variable."""
   return bool(_UNPLACED.search(error.message))

@@ -44,10 +44,8 @@ def loss_classes() -> set[type]:
 def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
   """Makes Keras accept losses that are means inside a strategy.
 
-  A `tf.keras.losses.Loss` refuses its default reduction there, since most
-  strategies would add up the replicas' means. A private method decides, and no
-  argument changes it. It is replaced for a while, for threads where `applies`
-  returns True. Keras 3 has means by default.
+  A loss of Keras 2 refuses its default reduction there, since most strategies
+  would add up the replicas' means. `applies` is asked in the current thread.
   """
   with contextlib.ExitStack() as stack:
     for kind in loss_classes():
@@ -74,11 +72,7 @@ def _means_by_default(base: type, applies: Callable[[], bool],
 
 def batch_norm_noted(note: Callable[[Sequence[tf.Operation]], None],
                      ) -> contextlib.AbstractContextManager:
-  """Calls `note` with the ops by which batch normalisation computes moments.
-
-  A layer computes them in a private method, and no public API identifies the
-  ops. The method is replaced for a while, for all threads; hence the lock.
-  """
+  """Calls `note` with the ops by which batch normalisation computes moments."""
   keras = keras_2()
   if keras is None:
     return contextlib.nullcontext()
@@ -100,10 +94,7 @@ def batch_norm_noted(note: Callable[[Sequence[tf.Operation]], None],
 
 
 def keras_module_of(fn: Callable) -> str | None:
-  """Returns the Keras module of a function given to `extended.update`, or None.
-
-  A Keras optimizer updates variables by functions without a public class.
-  """
+  """Returns the Keras module of a function for `extended.update`, or None."""
   module = getattr(fn, '__module__', None) or ''
   return module if module.split('.')[0] in _NAMES else None
 
@@ -115,10 +106,7 @@ def keras_3_module_of(fn: Callable) -> str | None:
 
 
 def is_asked_by_keras_3() -> bool:
-  """Returns whether Keras 3 asks for the variable under construction.
-
-  The creator gets no hint from Keras, so the callers' frames are checked.
-  """
+  """Returns whether Keras 3 asks for the variable under construction."""
   frame = inspect.currentframe()
   for _ in range(_FRAMES):
     if frame is None:
@@ -140,8 +128,7 @@ def layer_names_by_replica() -> Iterator[None]:
   """Makes Keras number the layers of each replica as if there were no other.
 
   By default it numbers the layers of a graph, in the order in which replicas
-  happen to make them. A private function has the numbers. It is replaced for a
-  while, for all threads. Afterwards the numbers are those of one replica.
+  happen to make them. Afterwards the numbers are those of one replica.
   """
   keras = keras_2()
   if keras is None:
@@ -168,11 +155,7 @@ def layer_names_by_replica() -> Iterator[None]:
 
 
 def is_keras_inference(fn: Callable) -> bool:
-  """Returns whether `fn` is a step of `Model.evaluate` or `Model.predict`.
-
-  Keras passes it to a strategy without a mark. Only the names of the methods
-  around its definition distinguish it from a step of training.
-  """
+  """Returns whether `fn` is a step of `Model.evaluate` or `Model.predict`."""
   makers = ('make_test_function', 'make_predict_function')
   return any(part in makers
              for part in getattr(fn, '__qualname__', '').split('.'))

@@ -73,9 +73,8 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
   """Makes v1 optimizers scale the loss of a replica by `scale`.
 
   `scale` takes a loss; it returns the loss to minimise, or None to leave it to
-  TensorFlow. `compute_gradients` scales in a private function, by the reduction
-  of the last loss that was built, even of a metric. The function is replaced
-  for a while, for all threads. Losses, also of Keras, are marked with their
+  TensorFlow. `compute_gradients` scales by the reduction of the last loss that
+  was built, even of a metric. Losses, also of Keras, are marked with their
   reduction.
   """
   with _LOCK:
@@ -123,8 +122,7 @@ def counts_marked(applies: Callable[[], bool]) -> Iterator[None]:
 
   The reductions of `tf.compat.v1.losses` and of Keras do not return the count,
   and a program may use the same tensor elsewhere. `is_count_of_mean` recognises
-  the copy; its input is the count. Private functions divide. They are replaced
-  for a while, for threads where `applies` returns True.
+  the copy; its input is the count. `applies` is asked in the current thread.
   """
   def dividing(mean):
     def divide(losses, count):
@@ -187,10 +185,7 @@ def strategy_divides_loss() -> bool:
 
 
 def summarized_value(op: tf.Operation) -> tf.Tensor | None:
-  """Returns the number in the scalar summary `op`, its input 1, or None.
-
-  No public API gives the kind of an op.
-  """
+  """Returns the number in the scalar summary `op`, its input 1, or None."""
   return op.inputs[1] if op.type == 'ScalarSummary' else None
 
 
@@ -253,8 +248,7 @@ def summaries_of_all(applies: Callable[[], bool],
   """Makes `tf.compat.v1.summary` write summaries in all replicas.
 
   By default only the first replica makes them, and the others' values are lost.
-  A private function decides. It is replaced for a while, for all threads; hence
-  the lock, and `applies`, which returns whether the current thread takes part.
+  `applies` is asked in the current thread.
   """
   return replacing.replaced_in_turn(
       summary_op_util, skip_summary=lambda skip: (
@@ -277,10 +271,7 @@ def addends(tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
 
 
 def factors(tensor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, bool] | None:
-  """Returns the operands of a product or quotient, and True for a quotient.
-
-  Returns None for other tensors.
-  """
+  """Returns the operands of a product or quotient, and True for a quotient."""
   divides = tensor.op.type in ('RealDiv', 'Div', 'DivNoNan')
   if not divides and tensor.op.type not in ('Mul', 'MulNoNan'):
     return None

@@ -52,10 +52,7 @@ _HOPS = 4
 
 
 def is_variable(op: tf.Operation) -> bool:
-  """Returns whether `op` yields a variable's handle or ref, maybe captured.
-
-  No public attribute of a tensor says that it is the handle of a variable.
-  """
+  """Returns whether `op` yields a variable's handle or ref, maybe captured."""
   if makes_variable(op):
     return True
   if op.type != 'Placeholder' or op.outputs[0].dtype != tf.resource:
@@ -81,10 +78,7 @@ def calls_functions(op: tf.Operation) -> bool:
 
 
 def functions_of(op: tf.Operation) -> list[tf.Graph]:
-  """Returns the graphs of the functions that `op` may run.
-
-  A loop has its condition and its body. No public API gives the graphs.
-  """
+  """Returns the graphs of the functions that `op` may run: two for a loop."""
   if not calls_functions(op):
     return []
   names = [function.name for value in op.node_def.attr.values()
@@ -93,10 +87,7 @@ def functions_of(op: tf.Operation) -> list[tf.Graph]:
 
 
 def ops_of_bodies(op: tf.Operation) -> Iterator[tf.Operation]:
-  """Yields the ops of all functions that `op` may run, deeply.
-
-  No public API gives the graph of a function that an op calls.
-  """
+  """Yields the ops of all functions that `op` may run, deeply."""
   for graph in functions_of(op):
     for inner in graph.get_operations():
       yield inner
@@ -180,10 +171,7 @@ def writes_variable(op: tf.Operation, variable: tf.Operation) -> bool:
 
 
 def origin_of(tensor: tf.Tensor) -> tf.Operation:
-  """Returns the op that made a handle or ref; otherwise the tensor's op.
-
-  Branches and loops of control flow v1 pass handles on.
-  """
+  """Returns the op that made a handle or ref; otherwise the tensor's op."""
   op = tensor.op
   while _hands_on(op) and _is_handle(op.inputs[0]):
     op = op.inputs[0].op
@@ -269,10 +257,6 @@ def is_tpu_sum(op: tf.Operation) -> bool:
 
 
 def identity_gradient(name: str):
-  """Sets the gradient of the identities in a `with` to the one named `name`.
-
-  `gradient_override_map` needs the types of ops, and `tf.identity` and
-  `tf.identity_n` promise none.
-  """
+  """Sets the gradient of the identities in a `with` to the one named `name`."""
   return tf1.get_default_graph().gradient_override_map(
       {'Identity': name, 'IdentityN': name})

@@ -74,9 +74,7 @@ def is_made_by_optimizer() -> bool:
 def learning_rate_of(optimizer: tf1.train.Optimizer):
   """Returns the learning rate that `optimizer` was given, or None.
 
-  A callable is called. A wrapper has the rate of its inner optimizer. No v1
-  optimizer has a public attribute for it: Adam and AdamW keep it in `_lr`, the
-  others in `_learning_rate`.
+  A callable is called. A wrapper has the rate of its inner optimizer.
   """
   for attribute in ('_lr', '_learning_rate'):
     rate = getattr(optimizer, attribute, None)
@@ -87,11 +85,7 @@ def learning_rate_of(optimizer: tf1.train.Optimizer):
 
 
 def wrapped_optimizer(optimizer: tf1.train.Optimizer):
-  """Returns the optimizer inside a wrapper, or None.
-
-  TensorFlow has no public way to ask, and a program's own wrapper may call the
-  field as it likes.
-  """
+  """Returns the optimizer inside a wrapper, in any field, or None."""
   return next((held for held in getattr(optimizer, '__dict__', {}).values()
                if isinstance(held, tf1.train.Optimizer)), None)
 
@@ -173,10 +167,7 @@ def _met(method: Callable) -> Callable:
 
 
 def refuses_nothing(error: ValueError) -> bool:
-  """Returns whether the error says that there was no gradient to apply.
-
-  The error has no class for it.
-  """
+  """Returns whether the error says that there was no gradient to apply."""
   return bool(re.match('No (variables|gradients) provided', str(error)))
 
 
@@ -184,18 +175,14 @@ def distributed_apply(optimizer: tf1.train.Optimizer, strategy,
                       grads_and_vars: Sequence, global_step, name):
   """Calls `apply_gradients` for a cross-replica context.
 
-  `strategy` may be a stand-in, and gradients are per-replica values. The public
-  method refuses that context and names this private one.
+  `strategy` may be a stand-in, and gradients are per-replica values.
   """
   return optimizer._distributed_apply(
       strategy, grads_and_vars, global_step, name)
 
 
 def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
-  """Returns whether `optimizer` has the v1 protocol's per-variable updates.
-
-  They are the documented way to write an optimizer, under private names.
-  """
+  """Returns whether `optimizer` has the v1 protocol's per-variable updates."""
   base = tf1.train.Optimizer
   return (type(optimizer)._apply_dense is not base._apply_dense or
           type(optimizer)._resource_apply_dense is not
@@ -203,10 +190,7 @@ def implements_updates(optimizer: tf1.train.Optimizer) -> bool:
 
 
 def assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
-  """Returns whether an optimizer must assign to the variables itself.
-
-  It has none of the updates that the base class calls, and holds no optimizer.
-  """
+  """Returns whether an optimizer must assign to the variables itself."""
   return not (implements_updates(optimizer) or wrapped_optimizer(optimizer))
 
 
@@ -215,11 +199,8 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
                     ) -> Iterator[None]:
   """Calls `note` with each gradient of `tf.gradients` and gradient tapes.
 
-  `applies` returns whether the current thread takes part. No public API
-  intercepts gradients, which optimizers and programs take by functions of
-  TensorFlow. The functions are replaced for a while, for all threads; hence the
-  lock, and `applies`. Gradients that TensorFlow takes internally, e.g. through
-  a branch, are ignored.
+  `applies` is asked in the current thread. Gradients that TensorFlow takes
+  internally, e.g. through a branch, are ignored.
   """
   def take_and_note(helper, **arguments):
     gradients = helper(**arguments)

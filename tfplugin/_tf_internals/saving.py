@@ -34,18 +34,12 @@ tf1 = tf.compat.v1
 
 
 def set_save_slice_info(variable: tf.Variable, save_slice_info) -> None:
-  """Marks `variable` as a slice of a partitioned variable, for the Saver.
-
-  `get_variable` does the same privately.
-  """
+  """Marks `variable` as a slice of a partitioned variable, for the Saver."""
   variable._set_save_slice_info(save_slice_info)
 
 
 def save_slice_info_of(variable: tf.Variable):
-  """Returns the `SaveSliceInfo` of a part, or None for a whole variable.
-
-  `tf.Variable` has only a private getter.
-  """
+  """Returns the `SaveSliceInfo` of a part, or None for a whole variable."""
   return variable._get_save_slice_info()
 
 
@@ -85,12 +79,7 @@ def _flat(var_list: Iterable) -> list:
 
 
 def split_of(variable: tf.Variable):
-  """Returns (whole, axes split) of a partitioned variable's part, or None.
-
-  `whole` is a key that all parts share. The partitioned variable has both
-  values publicly, but cannot be found from a part. A part has both in private
-  attributes.
-  """
+  """Returns (key of all parts, split axes) of a variable's part, or None."""
   # A weak reference; eager variables need not have unique names.
   whole = getattr(variable, '_sharded_container', lambda: None)()
   if whole is not None:
@@ -123,11 +112,7 @@ def list_checkpoint(saver: tf1.train.Saver, path: str,
 
 
 class CopiesSaveable(saveable_object.SaveableObject):
-  """Saves one variable, and restores it into several.
-
-  A distributed variable gives such an object to a checkpoint; its base class is
-  private.
-  """
+  """Saveable that saves one variable, and restores it into several."""
 
   def __init__(self, copies: Sequence[tf.Variable], primary: tf.Variable,
                name: str):
@@ -238,8 +223,8 @@ def make_sliceable(variable: tf.Variable) -> None:
   """Makes a variable of several devices usable as a part of another one.
 
   TensorFlow's strategies with a copy per device have no partitioned variables,
-  as a Saver could not save them. The methods that a Saver calls are private.
-  Variables that are not distributed, or not made in a graph, stay as they are.
+  as a Saver could not save them. Variables that are not distributed, or not
+  made in a graph, stay as they are.
   """
   if (distribute_utils.is_distributed_variable(variable) and
       not tf1.executing_eagerly_outside_functions()):

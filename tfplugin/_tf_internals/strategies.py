@@ -97,10 +97,9 @@ is_mirrored = distribute_utils.is_mirrored
 def strategy_with_mixins(strategy, strategy_mixin: type, extended_mixin: type):
   """Returns a copy of `strategy` with a mixin in front of each of two classes.
 
-  These are its own class and the class of its private `_extended`. The latter
-  has the behaviour, and no public API replaces it. The new classes keep the old
-  names, by which Estimator recognises some strategies. `strategy` itself is not
-  changed.
+  These are its own class and the class of its `_extended`, which has the
+  behaviour. The new classes keep the old names, by which Estimator recognises
+  some strategies.
   """
   def renew(instance, mixin):
     cls = type(instance)
@@ -118,8 +117,7 @@ def with_empty_batches(iterator):
   """Makes an iterator return an empty batch to replicas without a batch.
 
   By default all replicas end when one has no batch, some of them after their
-  work. An iterator of `make_input_fn_iterator` has no public argument for it.
-  Static shapes allow no empty batch, and keep the default.
+  work. Static shapes allow no empty batch, and keep the default.
   """
   if not all(input_lib._is_statically_shaped(worker._element_spec)
              for worker in iterator._iterators):
@@ -131,8 +129,7 @@ def copy_of_replica_context(context: tf.distribute.ReplicaContext,
                             ) -> tf.distribute.ReplicaContext:
   """Returns a replica context of the same class and replica.
 
-  The public constructors of its subclasses differ. A context refers to itself
-  in a private field, which a plain copy would leave on the original.
+  A plain copy would refer to the original as its own context.
   """
   copied = copy.copy(context)
   copied._thread_context = type(context._thread_context)(copied)
@@ -169,61 +166,40 @@ class StepOperations:
 
 
 def is_write(fn: Callable) -> bool:
-  """Returns whether `fn` of a merge call writes to a strategy's variable.
-
-  TensorFlow's function has no public name.
-  """
+  """Returns whether `fn` of a merge call writes to a strategy's variable."""
   module = getattr(fn, '__module__', None)
   return module == 'tensorflow.python.distribute.values'
 
 
 def is_moving_average(fn: Callable) -> bool:
-  """Returns whether `fn` updates a moving average, which may count updates.
-
-  Only the module of the function shows it.
-  """
+  """Returns whether `fn` updates a moving average, which may count updates."""
   module = getattr(fn, '__module__', None) or ''
   return module.startswith('tensorflow.python.training.moving_averages')
 
 
 def is_disagreement(error: RuntimeError) -> bool:
-  """Returns whether replicas differ in how often they called `merge_call`.
-
-  The `error` of a call for each replica has no class of its own.
-  """
+  """Returns whether replicas differ in how often they called `merge_call`."""
   return 'merge_call' in str(error) and 'different number' in str(error)
 
 
 def is_late(error: RuntimeError) -> bool:
-  """Returns whether a strategy's collectives are set up after the first op.
-
-  The `error` has no class of its own.
-  """
+  """Returns whether a strategy's collectives are set up after the first op."""
   return 'at program startup' in str(error)
 
 
 def has_started_server(strategy: tf.distribute.Strategy | None) -> bool:
-  """Returns whether a strategy has started the server of its process.
-
-  A strategy of several synchronous processes does so in eager mode.
-  """
+  """Returns whether a strategy, in eager mode, has started its server."""
   return getattr(getattr(strategy, 'extended', None), '_std_server_started',
                  False)
 
 
 def index_in_cluster(extended: tf.distribute.StrategyExtended) -> int:
-  """Returns the number of this process among the workers; 0 for a single one.
-
-  A strategy of several workers keeps it privately.
-  """
+  """Returns the number of this process among the workers; 0 if it is alone."""
   return getattr(extended, '_id_in_cluster', 0)
 
 
 def python_function_of(fn):
-  """Returns the Python function inside a `tf.function`, or `fn` itself.
-
-  A strategy builds a `tf.function` separately from the ops that follow.
-  """
+  """Returns the Python function inside a `tf.function`, or `fn` itself."""
   return getattr(fn, 'python_function', fn)
 
 
@@ -245,10 +221,7 @@ def function_around(function, call: Callable) -> Callable:
 
 
 def converted_as_here(fn: Callable) -> Callable:
-  """Returns `fn`, called with the current AutoGraph status.
-
-  AutoGraph may skip the later caller. No public API reads or sets the status.
-  """
+  """Returns `fn`, called with the current AutoGraph status."""
   status = ag_ctx.control_status_ctx()
 
   @functools.wraps(fn)
@@ -282,10 +255,7 @@ def make_fetchable(value: object) -> None:
 
 
 def take_numbered_tasks() -> None:
-  """Makes strategies accept tasks with numbers, as `worker: {3: address}`.
-
-  A private function checks a task's number against the number of tasks.
-  """
+  """Makes strategies accept tasks with numbers, as `worker: {3: address}`."""
 
   def last_of_task(cluster_spec, task_type):
     if task_type not in cluster_spec.jobs:
@@ -315,8 +285,5 @@ def seeds_by_replica() -> AbstractContextManager:
 
 
 def number_of_tpu_shards() -> int | None:
-  """Returns the number of shards of the current `tpu_shard_context`, or None.
-
-  The public `tf.compat.v1.tpu.shard` makes the context; no public API reads it.
-  """
+  """Returns the number of shards of the current TPU context, or None."""
   return tpu_function.get_tpu_context().number_of_shards

@@ -42,9 +42,7 @@ def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
   """Makes `variable` start from the value that `initializer` assigns.
 
   `handle` is a stand-in's handle, which the assignment may use instead of the
-  handle of `variable`. A warm start replaces a variable's initialiser through a
-  private attribute. If the variable stands in for another, the other must get
-  it.
+  handle of `variable`. It is for a warm start of the stand-in.
   """
   assignment = getattr(initializer, 'op', initializer)
   if assignment.inputs[0] is handle:
@@ -58,8 +56,7 @@ def initialize_from(variable: tf.Variable, initializer) -> None:
   """Makes `variable` start from the value that `initializer` assigns.
 
   `initializer` is, or waits for, another variable's assignment. The graph is
-  not finalized. A warm start also replaces an initialiser through the private
-  attribute, as no public API does.
+  not finalized.
   """
   waited_for = [getattr(initializer, 'op', initializer)]
   for op in waited_for:
@@ -75,19 +72,12 @@ def initialize_from(variable: tf.Variable, initializer) -> None:
 
 
 def graph_element(variable: tf.Variable) -> tf.Tensor:
-  """Returns the tensor that a fetch or a Saver uses for `variable`.
-
-  `session.run(v)` and `tf.compat.v1.train.Saver` read it from a private
-  attribute.
-  """
+  """Returns the tensor that a fetch or a Saver uses for `variable`."""
   return variable._graph_element
 
 
 def read_after(variable: tf.Variable, operation: tf.Operation):
-  """Returns `operation` with the value after it, as an assignment does.
-
-  The variable is read only if the value is used. Assignments do so privately.
-  """
+  """Returns `operation` with the value after it, read only if it is used."""
   return variable._lazy_read(operation)
 
 
@@ -103,11 +93,7 @@ def own_variable(variable: tf.Variable) -> tf.Variable:
 
 
 def parts_of(variable) -> list:
-  """Returns the variables that an optimizer sees of a variable.
-
-  It may be partitioned, or a sharded variable of a parameter server strategy.
-  No public API distinguishes these.
-  """
+  """Returns the variables that an optimizer sees of a variable: its parts."""
   if isinstance(variable, sharded_variable.ShardedVariableMixin):
     return list(variable.variables)
   return [variable] if isinstance(variable, tf.Variable) else list(variable)
@@ -116,8 +102,7 @@ def parts_of(variable) -> list:
 def copy_of_variable_store() -> Sequence[object]:
   """Returns a list of one: a copy of the graph's store of `get_variable`.
 
-  No public API gives the store. With a copy, each tower can create variables
-  with the names that another tower has used.
+  With a copy, each tower can create variables with another tower's names.
   """
   store = variable_scope._get_default_variable_store()
   new = variable_scope._VariableStore()
@@ -130,10 +115,9 @@ def find_in_custom_gradients(
     find: Callable[[str], tf.Variable | None]) -> None:
   """Makes a `tf.custom_gradient` in a graph find variables by `find`, too.
 
-  TensorFlow searches for the variables that the function uses by the names of
-  their handles, among the global variables alone. It raises an error for the
-  handle of any other variable, such as a worker's copy. No public name changes
-  that. `find` returns None for other handles; the first one given stays.
+  TensorFlow searches among the global variables alone, by the names of handles.
+  It raises an error for the handle of any other variable, such as a worker's
+  copy. `find` returns None for other handles; the first one given stays.
   """
   def make(original):
     def variable_of(name):
@@ -153,10 +137,7 @@ def is_constant_or_read(op: tf.Operation) -> bool:
 
 
 def run_with_global_initializers(op: tf.Operation) -> None:
-  """Adds `op` to the default `init_op` of a Scaffold without one.
-
-  No public key names the collection that it adds to the initializers.
-  """
+  """Adds `op` to the default `init_op` of a Scaffold without one."""
   tf.compat.v1.add_to_collection('saved_model_initializers', op)
 
 
@@ -238,8 +219,5 @@ class OneCopy:
 
 
 def use_one_copy(variable: tf.Variable) -> None:
-  """Makes all replicas use the only copy of a `OneCopyExtended`'s variable.
-
-  TensorFlow's class looks for one copy for each, in a private method.
-  """
+  """Makes all replicas use the only copy of a `OneCopyExtended`'s variable."""
   variable.__class__ = saving.subclass(OneCopy, type(variable))

@@ -44,8 +44,7 @@ class Write(NamedTuple):
 def writes_of(variable: tf.Variable, graph: tf.Graph) -> list[Write]:
   """Returns all ops that write `variable` in `graph`, maybe a function's graph.
 
-  No public API describes the effect of an op on a variable. An op that is not
-  known as a read counts as a write.
+  An op that is not known as a read counts as a write.
   """
   # A variable of several devices has a copy on each.
   entries = [_entry(copy, graph)
@@ -55,28 +54,20 @@ def writes_of(variable: tf.Variable, graph: tf.Graph) -> list[Write]:
 
 
 def writes_through(handle: tf.Tensor) -> list[Write]:
-  """Returns all ops that write through `handle`, which may be a ref.
-
-  See `writes_of`.
-  """
+  """Returns all ops that write through `handle`, which may be a ref."""
   return [Write(op, root or op) for op, root in _writes(handle, None, set())]
 
 
 def method_of_write(op: tf.Operation) -> str | None:
   """Returns the variable method that `op` implements; None for another write.
 
-  Input 1 is the value. For a scatter, input 1 is the indices and input 2 the
-  slices. No public API gives the method.
+  Input 1 is the value; for a scatter, 1 the indices and 2 the slices.
   """
   return _METHODS.get(op.type)
 
 
 def initializes(op: tf.Operation, handle: tf.Tensor) -> bool:
-  """Returns whether a write sets the first value, maybe from a checkpoint.
-
-  A handle does not know its variable's initialiser, so the names and types of
-  ops decide.
-  """
+  """Returns whether a write sets the first value, maybe from a checkpoint."""
   pending, seen = [tensor.op for tensor in list(op.inputs)[1:]], set()
   is_first = op.name == f'{handle.op.name}/Assign'
   while pending and not is_first:
@@ -111,7 +102,7 @@ def brings_value(op: tf.Operation) -> bool:
   """Returns whether the value of `op` comes from outside the graph.
 
   Such an op reads an input, a queue or a table, draws at random, or calls
-  Python. No public API says so; its inputs and its type do.
+  Python.
   """
   if op_types.makes_variable(op) or op.type == 'Const':
     return False

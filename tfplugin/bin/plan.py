@@ -144,10 +144,7 @@ def _period(text: str) -> int:
 
 
 def lines(cluster: network_times.Cluster, periods: list[int]) -> Iterator[str]:
-  """Yields the table, a line for each wrapper and period, by exchange.
-
-  `periods` are values of elastic averaging's `communication_period`.
-  """
+  """Yields the table, a line for each wrapper and period, by exchange."""
   yield (f'{"":{_NAME_WIDTH}} {"steps/s":>9} {"computes":>9} '
          f'{"x async. SGD":>13}')
   slowest = network_times.server_secs(cluster)
@@ -192,10 +189,7 @@ def recommendation(cluster: network_times.Cluster,
 
 def predictions(cluster: network_times.Cluster, periods: list[int],
                 ) -> dict[str, list[tuple[str, int, float]]]:
-  """Returns names, numbers of steps and the seconds that they take, by group.
-
-  `periods` are values of elastic averaging's `communication_period`.
-  """
+  """Returns names, numbers of steps and their seconds, by group."""
   groups = {
       'one process, no exchange': [('towers', 1, cluster.step_secs)],
       'parameter servers, an exchange in each step': [
@@ -216,8 +210,7 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
 def read_size(run_dir: str | os.PathLike) -> dict[str, float]:
   """Returns the flags that a run's events and its newest checkpoint tell.
 
-  The step is the median of the workers', exchanges included. Raises ValueError
-  if the events or the checkpoint's graph are missing.
+  The step is the median of the workers', exchanges included.
   """
   run = run_data.read(run_dir)
   rates = [event.details['steps_per_sec'] for event in run.reading.events

@@ -72,10 +72,7 @@ _KERAS_3_MODEL = (
 
 
 def restore() -> None:
-  """Makes Estimator importable by all of its names, without loading it.
-
-  Does nothing if TensorFlow contains Estimator.
-  """
+  """Makes Estimator importable by all of its names, if TensorFlow lacks it."""
   if hasattr(tf, 'estimator'):
     return
   module_aliases.AliasFinder({**ALIASES, **KERAS_ALIASES}, {
@@ -95,31 +92,20 @@ def restore() -> None:
 
 
 def _restore_in_keras(names: dict, api: str) -> None:
-  """Adds `estimator` to the names of a `tf.keras` without using `tf.keras`.
-
-  `names` is the namespace of TensorFlow's lazy `tf.keras`: reading a missing
-  name there would load Keras. `api` is the name of the module with that
-  `tf.keras`.
-  """
+  """Adds `estimator` to the names of a lazy `tf.keras`; loads no Keras."""
   alias = f'{api}.keras.estimator'
   names.setdefault('estimator', module_aliases.LazyPackage(
       alias, KERAS_ALIASES[alias], keras_choice.choose_for_models))
 
 
 def _prepare() -> None:
-  """Chooses Keras and adds the entries that Estimator expects; may be repeated.
-
-  Raises ImportError if Estimator cannot run with the Keras of this process.
-  """
+  """Chooses Keras and adds the entries that Estimator expects; repeatable."""
   keras_choice.choose()
   _add_api_name()
 
 
 def _add_api_name() -> None:
-  """Adds the rows that Estimator's classes use to declare their public names.
-
-  The rows belong to TensorFlow's own tables, and no function extends these.
-  """
+  """Adds the rows by which Estimator's classes declare their public names."""
   if hasattr(tf_export, 'ESTIMATOR_API_NAME'):
     return
   tf_export.ESTIMATOR_API_NAME = _API_NAME
@@ -132,11 +118,7 @@ def _add_api_name() -> None:
 
 
 def _refuse_keras_3() -> None:
-  """Makes every Estimator refuse Keras 3; Estimator must be loaded.
-
-  All model_fns, and all models of `model_to_estimator`, go through two private
-  functions of Estimator. No public place sees them all.
-  """
+  """Makes model_fns and Keras models of a loaded Estimator refuse Keras 3."""
   estimator = importlib.import_module(f'{_ESTIMATOR}.estimator').Estimator
   keras_lib = importlib.import_module(f'{_ESTIMATOR}.keras_lib')
 

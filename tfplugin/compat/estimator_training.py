@@ -26,11 +26,7 @@ _STANDALONE = distribute_coordinator.CoordinatorMode.STANDALONE_CLIENT
 
 
 def init_run_config(config: Any, tf_config: dict) -> None:
-  """Decides whether the coordinator, or TF_CONFIG alone, sets up `config`.
-
-  `config` is the RunConfig under construction, `tf_config` the content of
-  TF_CONFIG. Raises ValueError if a strategy or the cluster is given twice.
-  """
+  """Decides whether the coordinator, or TF_CONFIG alone, sets up `config`."""
   for name in ('train_distribute', 'eval_distribute'):
     _take_experimental(config, name)
   cluster = tf.train.ClusterSpec(tf_config.get('cluster', {}))
@@ -92,11 +88,7 @@ def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any,
 
 def estimator_train(estimator: Any, train_distributed_fn: Callable,
                     hooks: list) -> Any:
-  """Runs `Estimator.train` in the tasks of a remote cluster.
-
-  `train_distributed_fn` takes an estimator, a strategy and hooks. `hooks` are
-  for the chief only.
-  """
+  """Runs `Estimator.train` in a remote cluster's tasks, hooks in the chief."""
   def train(strategy):
     task = _estimator_of_task(estimator, 'train', strategy)
     train_distributed_fn(task, strategy, hooks if task.config.is_chief else [])
@@ -107,11 +99,7 @@ def estimator_train(estimator: Any, train_distributed_fn: Callable,
 
 def estimator_evaluate(estimator: Any, evaluate_distributed_fn: Callable,
                        hooks: list) -> Any:
-  """Runs `Estimator.evaluate` in the tasks of a remote cluster.
-
-  `evaluate_distributed_fn` takes an estimator, a strategy and hooks. `hooks`
-  are for the chief only.
-  """
+  """Runs `Estimator.evaluate` in a remote cluster; hooks in the chief."""
   def evaluate(strategy):
     task = _estimator_of_task(estimator, 'eval', strategy)
     return evaluate_distributed_fn(

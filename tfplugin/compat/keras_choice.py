@@ -81,11 +81,7 @@ def choose() -> None:
 
 
 def choose_for_models() -> None:
-  """Calls `choose`, and requires tf-keras even if the user chose Keras 3.
-
-  Models of Keras 2 need it. Raises ImportError if tf-keras is missing, or as
-  `choose` does.
-  """
+  """Chooses like `choose`, but requires tf-keras even if Keras 3 was chosen."""
   choose()
   if not _is_installed():
     raise ImportError(_not_installed())
@@ -118,10 +114,9 @@ def uses_keras_3() -> bool:
 def exempt_from_autograph() -> None:
   """Makes AutoGraph skip tf-keras, as it skips Keras; may be repeated.
 
-  TensorFlow 2.16 has this rule for the name `keras` only. A converted
-  assignment reads a distributed variable in another context, and so another
-  copy of it. `Model.evaluate` under ElasticAverageStrategy would then not
-  evaluate the centre. A program may use tf-keras without Estimator.
+  A converted assignment reads a distributed variable in another context, and so
+  another copy of it. `Model.evaluate` under ElasticAverageStrategy would then
+  not evaluate the centre.
   """
   rule = config.DoNotConvert('tf_keras')
   if str(rule) not in map(str, config.CONVERSION_RULES):
@@ -186,10 +181,7 @@ def _packages() -> list[types.ModuleType]:
 
 
 def _loaders() -> list[lazy_loader.KerasLazyLoader]:
-  """Returns the lazy loaders that stand for an unused Keras in the packages.
-
-  Asking `tf.keras` itself would count as using it.
-  """
+  """Returns the loaders in the packages that stand for a Keras not used yet."""
   return [value for package in _packages()
           for value in list(vars(package).values())
           if isinstance(value, lazy_loader.KerasLazyLoader)]

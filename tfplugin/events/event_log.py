@@ -193,8 +193,7 @@ def recording(model_dir: str | os.PathLike | None,
               task: str, **details: Any) -> Iterator[EventLog]:
   """Records the start, the end and the failure of a task around a context.
 
-  Yields the log, which is `current()` inside the context. `details` belong to
-  the event `starting`.
+  Yields the log, which is `current()` inside. `details` are of `starting`.
   """
   log = EventLog(model_dir, task)
   token = _current.set(log)

@@ -59,11 +59,7 @@ class Event(NamedTuple):
 
 
 def encode(event: Event) -> bytes:
-  """Returns the line of `event` with its newline.
-
-  Raises ValueError if the name or kind is unknown, or a detail has a reserved
-  name.
-  """
+  """Returns the line of `event` with its newline; refuses an unknown name."""
   if event.name not in NAMES or event.kind not in KINDS:
     raise ValueError(f'An event must have one of the names {NAMES} and of the '
                      f'kinds {KINDS}. Received: {event.name!r}, '

@@ -41,10 +41,7 @@ class InjectedError(RuntimeError):
 
 
 def send(fault: language.Fault, pid: int) -> None:
-  """Injects a fault, of a kind with `is_signal`, into this or another process.
-
-  Raises OSError if there is no such process, or if the kernel refuses.
-  """
+  """Injects a fault that is a signal into a process; or raises OSError."""
   if fault.kind in language.OUTAGES:
     begin_outage(fault.kind, pid, fault.secs, fault.strength)
     return
@@ -65,9 +62,8 @@ def move_clock(secs: float) -> None:
 def make_readonly(directory: str, secs: float) -> None:
   """Makes a directory read-only for this user's processes, for some seconds.
 
-  No file can be created in it. The error is `Permission denied`; for root, who
-  may write everywhere, `Read-only file system`. Raises OSError if root may not
-  mount.
+  The error is `Permission denied`; for root, who may write everywhere,
+  `Read-only file system`. Raises OSError if root may not mount.
   """
   mode = os.stat(directory).st_mode
   os.chmod(directory, mode & ~0o222)
@@ -95,10 +91,7 @@ def _later(secs: float, *command: str) -> None:
 
 
 def damage(model_dir: str) -> None:
-  """Truncates the files of the newest checkpoint to half, as a bad disk would.
-
-  Without a checkpoint it does nothing.
-  """
+  """Truncates the files of the newest checkpoint, if any, to half."""
   indices = pathlib.Path(model_dir).glob('*.ckpt-*.index')
   newest = max(indices, key=lambda path: path.stat().st_mtime_ns, default=None)
   if newest is not None:
@@ -147,7 +140,7 @@ def _names_of(pid: int) -> set[str]:
   """Returns the names of a process's task by its environment; may be empty.
 
   Events use `chief:0` for the only task of a cluster, and where a strategy has
-  renamed a `master`. Raises RuntimeError if `TF_CONFIG` is wrong.
+  renamed a `master`.
   """
   try:
     variables = pathlib.Path(f'/proc/{pid}/environ').read_bytes().split(b'\0')
@@ -168,17 +161,11 @@ def _names_of(pid: int) -> set[str]:
 
 
 class Outage:
-  """An outage that has begun; a call ends it.
-
-  `thread` ends it otherwise.
-  """
+  """An outage that has begun; a call, or in time its `thread`, ends it."""
 
   def __init__(self, secs: float, undo: Callable[[], None],
                renew: Callable[[], None] = lambda: None):
-    """Starts a thread that ends the outage by `undo`, after some seconds.
-
-    Until then it calls `renew` again and again.
-    """
+    """Starts a thread that calls `renew`, and `undo` after some seconds."""
     self._end = time.monotonic() + secs
     self._undo = undo
     self._renew = renew
@@ -205,11 +192,7 @@ class Outage:
 
 def begin_outage(kind: str, pid: int, secs: float,
                  strength: float | None = None) -> Outage:
-  """Begins an outage for some seconds; `strength` is that of `Fault`.
-
-  It ends only if this process lives until then. `pid` may be this process.
-  Raises OSError if there is no such process, or if the kernel refuses.
-  """
+  """Begins an outage for some seconds, if this process lives until then."""
   if kind == 'fill':
     return Outage(secs, _fill(pid))
   changed = links.Links(pid, {

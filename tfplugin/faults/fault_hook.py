@@ -37,11 +37,7 @@ class FaultHook(tf1.train.SessionRunHook):
 
   def __init__(self, faults: Sequence[language.Fault], log: event_log.EventLog,
                run: str = ''):
-    """Selects the faults of the run that this task injects.
-
-    Faults that the events contain for the same `run` are left out. Raises
-    ValueError if the task has no file of events.
-    """
+    """Selects this task's faults of the `run` that have not occurred yet."""
     if log.path is None:
       raise ValueError('Faults need a `model_dir` on this machine, where the '
                        'faults that have occurred are recorded. Received: '
@@ -145,11 +141,7 @@ class FaultHook(tf1.train.SessionRunHook):
 
   def _bring(self, phase: str, session: tf1.Session | None,
              step: int | None = None, is_signal: bool = True) -> None:
-    """Injects the faults of a phase that are due.
-
-    `session` is None while it runs a step. Without `is_signal` the faults that
-    are signals wait.
-    """
+    """Injects a phase's due faults; `session` is None while it runs a step."""
     for fault in [f for f in self._waiting if f.phase == phase]:
       is_early = fault.step is not None and step < fault.step
       if is_early or language.KINDS[fault.kind].is_signal and not is_signal:

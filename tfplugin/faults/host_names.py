@@ -30,8 +30,7 @@ def given(cluster: Mapping[str, Sequence[str]],
           faults: str) -> Iterator[Mapping[str, Sequence[str]]]:
   """Yields the cluster, with names for tasks that are to get a new address.
 
-  The names are gone afterwards. Raises ValueError if the file of hosts cannot
-  be written, or if the cluster is not at this machine's own address.
+  The names are gone afterwards.
   """
   tasks = sorted({fault.task for fault in (
       language.parse(faults) if faults.strip() else ())
@@ -61,10 +60,7 @@ def given(cluster: Mapping[str, Sequence[str]],
 
 
 def move(task: str) -> None:
-  """Gives a task of this process's cluster the next address of this machine.
-
-  Raises ValueError if the file of hosts cannot be written.
-  """
+  """Gives a task of this process's cluster the next address of this machine."""
   job, _, index = task.partition(':')
   host = cluster_task.from_environment().cluster_spec.task_address(
       job, int(index)).rpartition(':')[0]

@@ -272,10 +272,7 @@ def variables(faults: str) -> dict[str, str]:
 
 def check_tasks(faults: str, num_workers: int, num_ps: int,
           has_evaluator: bool) -> None:
-  """Raises ValueError unless each fault names a task of the run.
-
-  There is one chief, beside `num_workers` workers. `faults` may be empty.
-  """
+  """Raises ValueError unless each fault, if any, names a task of the run."""
   sizes = {'chief': 1, 'worker': num_workers, 'ps': num_ps,
            'evaluator': int(has_evaluator)}
   tasks = [f'{job}:{i}' for job, size in sizes.items() for i in range(size)]
@@ -290,8 +287,7 @@ def restart_command(command: Sequence[str], task: str,
                     faults: str) -> list[str]:
   """Returns the command with which a task of a run restarts.
 
-  It is `command`; with another Python if the task has a fault `upgrade`. Raises
-  ValueError if `command` runs no Python, or there is no such Python.
+  It is `command`; with another Python if the task has a fault `upgrade`.
   """
   for fault in parse(faults) if faults.strip() else ():
     if fault.kind != 'upgrade' or fault.task != task:
@@ -309,10 +305,7 @@ def restart_command(command: Sequence[str], task: str,
 
 
 def read_environment() -> tuple[tuple[Fault, ...], str]:
-  """Returns the faults of this process's run, and the run's name.
-
-  Raises ValueError if the variable's text is not of the language.
-  """
+  """Returns the faults of this process's run, and the run's name."""
   text = os.environ.get(process.FAULTS_VARIABLE, '')
   faults = parse(text) if text.strip() else ()
   return faults, os.environ.get(RUN_VARIABLE, '')

@@ -94,11 +94,7 @@ class Links:
   """The sockets between a process and others, changed until `undo`."""
 
   def __init__(self, pid: int, change: Change):
-    """Changes the sockets of a process.
-
-    Raises OSError if there is no such process, if the kernel refuses, or if a
-    connection's other end cannot be changed.
-    """
+    """Changes the sockets of a process; or raises OSError."""
     self._pid = pid
     self._change = change
     self._before: dict[tuple[int, str], Any] = {}
@@ -118,11 +114,7 @@ class Links:
       raise
 
   def renew(self) -> None:
-    """Changes the connections that were opened meanwhile.
-
-    One that ends on another machine is changed at this end alone. Raises
-    OSError if the process has ended.
-    """
+    """Changes the connections opened meanwhile; ends elsewhere stay."""
     self._spread()
 
   def undo(self) -> None:

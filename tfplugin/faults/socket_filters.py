@@ -96,10 +96,7 @@ def _as_ipv4(address: str) -> str:
 
 
 def numbers_of(pid: int) -> dict[str, int]:
-  """Returns the file descriptors of a process's sockets, by inode.
-
-  Raises OSError if there is no such process or it belongs to another user.
-  """
+  """Returns the file descriptors of a process's sockets, by inode."""
   found = {}
   for entry in list(pathlib.Path(f'/proc/{pid}/fd').iterdir()):
     with contextlib.suppress(FileNotFoundError):
@@ -111,10 +108,7 @@ def numbers_of(pid: int) -> dict[str, int]:
 
 @contextlib.contextmanager
 def opened(pid: int, number: int) -> Iterator[socket.socket]:
-  """Opens the socket with file descriptor `number` of another process.
-
-  Raises OSError if the process has ended or the kernel does not allow it.
-  """
+  """Opens the socket with file descriptor `number` of another process."""
   libc = ctypes.CDLL(None, use_errno=True)
   process = os.pidfd_open(pid)
   try:

@@ -2,67 +2,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model of step times where the parameter servers' links are the bottleneck.
 
-Times are in seconds, sizes in bytes. There are W workers and P parameter
-servers. The largest variable is the fraction g of the model's M bytes. A link
-carries R bytes a second in each direction, and L is the latency of one way.
+Times are in seconds, sizes in bytes. There are W workers, P parameter servers,
+and a model of M bytes. A link carries R bytes a second in each direction, and L
+is the latency of one way. docs/speed.md says why, and compares with
+measurements.
 
+  g                the fraction of the model that an exchange pushes after all
+                   pulls: the largest variable's, at most 1 / 8 in parts; 1 for
+                   gradients
+  b = max(1 / P, g)   the fraction on the fullest server, without parts; 1 / P
+                   for one variable, which is taken to be partitioned
   m = f * M / R    one message of the whole model; f: the fraction of the
                    bytes that `exchange_dtype` leaves
   Z                the time between two exchanges of a worker
 
-An exchange pulls the model and then pushes it. Elastic averaging pushes each
-variable as soon as it is pulled. Only the push of the largest variable takes
-time beside the pulls: (1 + g) * m. Elsewhere g = 1, since gradients need all
-variables. With overlap, and with period 1, the model is sent in parts of at
-most an eighth: g <= 1 / 8.
-
-A variable is on one server, and the fullest server limits the others. It has
-at least the largest variable, or an equal part: b = max(1 / P, g), with the g
-of elastic averaging without parts. A model of one variable (g = 1) is taken to
-be partitioned over the servers: b = 1 / P.
-
-The two directions of a link do not wait for each other. Workers whose messages
-are on the same link share it equally. Where workers' cycles begin at random,
-mean value analysis gives the time T(W) from one exchange of a worker to its
-next. For n = 1 ... W workers, with q(0) = 0 of them on a link:
+Where workers' cycles begin at random, mean value analysis gives the time T(W)
+from one exchange of a worker to its next. For n = 1 ... W, with q(0) = 0:
 
   r(n) = m * max(1, (1 + q(n - 1)) * b)        a message of the whole model
   T(n) = Z + (1 + g) * r(n) + 4 * L
-  q(n) = n * r(n) / T(n)
+  q(n) = n * r(n) / T(n)                       workers on a link
 
-Workers whose exchanges never collide need the time of a single worker, unless
-their messages fill the servers' links:
-
-  A = max(Z + (1 + g) * m + 4 * L, W * m * b)
-
-In elastic averaging a server sends the largest variable first. Its push
-overlaps the pulls of the other variables. Where it is larger than all others
-together, workers that collide drift apart within some tens of exchanges. They
-stay apart until something disturbs one of them: C(Z) = A where 1 / 2 < g < 1.
-Models in parts behave the same, within a few exchanges. Elsewhere C(Z) = T(W).
-All of this has been measured. Simulations of links with nearly equal shares
-agree, except that parts take up to three tenths longer. There, workers that
-collide continue to collide.
+  A = max(Z + (1 + g) * m + 4 * L, W * m * b)  of workers that never collide
+  C(Z) = A in parts, and where 1 / 2 < g < 1; elsewhere T(W)
 
 Let t be the period, and s the time of a step without an exchange. Let c be the
 time in which such a step calls a server, and h the processor time of an
-exchange:
+exchange. The fractions of h were observed; they are not derived:
 
   on the servers        a step takes max(s + h, C(s)), with g = 1
+    with SyncReplicas   max(s + h, s + 2 * max(1, W * b) * m + 4 * L)
   elastic averaging     t steps take max(B + h, C(B + h / 2)), B = t * (s + c),
                         in parts if t = 1
     with overlap        t steps take max(t * s + h, C(h)), in parts
   cross shard           a step takes s + h / 2 + 2 * (W - 1) * (m / W + L)
-
-Asynchronous SGD, drop stale and clipping have their variables on the servers.
-So has SyncReplicas, whose workers wait for each other and so pull and push at
-the same time: max(s + h, s + 2 * max(1, W * b) * m + 4 * L). Cross shard is a
-ring, without a server.
-
-The processor time of an exchange overlaps the messages of other workers. Half
-of it overlaps the worker's own messages where the worker is otherwise idle.
-None of it overlaps steps, which need the processors. These fractions were
-observed for workers that have drifted apart; they are not derived.
 
 References:
   Reiser and Lavenberg. Mean-value analysis of closed multichain queuing
@@ -125,7 +98,6 @@ class Cluster:
     if self.largest_part > 1:
       raise ValueError('`largest_part` must be at most 1, the whole model. '
                        f'Received: {self.largest_part!r}.')
-
 
   @property
   def fullest_part(self) -> float:

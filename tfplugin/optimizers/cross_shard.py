@@ -184,8 +184,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       return super().apply_gradients(grads_and_vars, global_step, name, True)
     shards = self._shards('apply_gradients')
     call = _Application(
-        self._optimizer, super().apply_gradients, global_step, name)
-    call.sums_totals = self._sums_totals
+        self._optimizer, super().apply_gradients, global_step, name,
+        self._sums_totals)
     return shards.apply(call, grads_and_vars, self._group_assignment)
 
   def _shards(self, caller: str) -> shards_here.Shards:
@@ -210,10 +210,10 @@ class _Application:
   `sums_totals` is whether gradients that are sums over the shards are summed.
   """
 
-  sums_totals = True
-
   def __init__(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
-               global_step: tf.Variable | None, name: str | None):
+               global_step: tf.Variable | None, name: str | None,
+               sums_totals: bool):
+    self.sums_totals = sums_totals
     self._optimizer = optimizer
     self._apply_gradients = apply_gradients
     self._global_step = global_step
@@ -264,8 +264,9 @@ class _Application:
 
   def apply_once(self, grads_and_vars: types.GradsAndVars):
     """Applies the sums of the gradients over all replicas."""
-    if not _assigns_by_itself(self._optimizer):
-      # A v1 optimizer sums over the replicas.
+    if (reduced_gradients.is_applied_per_copy(self._optimizer) or
+        _tf_internals.implements_updates(self._optimizer)):
+      # It sums over the replicas.
       return self.apply(grads_and_vars)
 
     def apply(strategy, pairs):
@@ -293,12 +294,3 @@ class _Application:
     return functools.partial(
         reduced_gradients.PerCopy(self._optimizer).apply_gradients,
         global_step=self._global_step, name=self._name)
-
-
-def _assigns_by_itself(optimizer: tf1.train.Optimizer) -> bool:
-  """Returns whether a user's class does all its work in `apply_gradients`."""
-  base = tf1.train.Optimizer
-  kind = type(optimizer)
-  return (not isinstance(optimizer, wrapper.OptimizerWrapper) and
-          kind.apply_gradients is not base.apply_gradients and
-          not _tf_internals.implements_updates(optimizer))

@@ -210,7 +210,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     the reading before the forward pass.
     """
     if tf.executing_eagerly():
-      step = wrapper.minimized_step()
+      step = wrapper.minimized_step.get()
       step = tf1.train.get_global_step() if step is None else step
       self._eager_readings[threading.get_ident()] = (
           None if step is None else step_order.read_step(step))

@@ -80,13 +80,7 @@ def apply_reduced_gradients(
   A v1 optimizer in a replica context always reduces its gradients. Here a
   stand-in for the strategy reduces nothing, and keeps the rest of the
   optimizer's work: slots, one update per copy of a variable, the global step.
-
-  Call it in a replica context, once per replica. If the replicas' gradients
-  differ, their copies will differ. `optimizer` is a v1 optimizer with
-  TensorFlow's own way to apply, not a wrapper.
-
-  Returns the op of `apply_gradients`. Raises ValueError if there is no
-  gradient, or if a variable has one copy for all replicas.
+  `optimizer` is applied in TensorFlow's own way, and no wrapper.
   """
   pairs = [(g, v) for g, v in grads_and_vars if g is not None]
   if not pairs:

@@ -29,12 +29,7 @@ _APPLY = frozenset(
 
 # The `global_step` of the `minimize` that is being called, by the user or by an
 # outer wrapper: `compute_gradients` does not get it.
-_minimized_step = contextvars.ContextVar('_minimized_step', default=None)
-
-
-def minimized_step() -> tf.Variable | None:
-  """Returns the `global_step` that the user passed to `minimize`, or None."""
-  return _minimized_step.get()
+minimized_step = contextvars.ContextVar('minimized_step', default=None)
 
 
 def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
@@ -122,12 +117,12 @@ class OptimizerWrapper(tf1.train.Optimizer):
     """
     more = {key: kwargs.pop(key) for key in list(kwargs)
             if key not in _MINIMIZE}
-    token = _minimized_step.set(global_step)
+    token = minimized_step.set(global_step)
     try:
       with _passing(self, more):
         return super().minimize(loss, global_step, *args, **kwargs)
     finally:
-      _minimized_step.reset(token)
+      minimized_step.reset(token)
 
   def compute_gradients(
       self,

@@ -20,10 +20,7 @@ _OPEN = 'still running, or was killed'
 
 def measure(run: run_data.RunData,
             speed: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns title, outcome and sessions of a run.
-
-  `speed` is the section of this name.
-  """
+  """Returns title, outcome and sessions of a run, given its section `speed`."""
   sessions = _sessions(run)
   faults = sum(e.name == 'injecting' for e in run.reading.events)
   accuracy = _accuracy(run)

@@ -70,11 +70,7 @@ def color(index: int) -> str:
 
 def figure(title: str, x_title: str, y_title: str, height: int = _HEIGHT,
            **layout: Any) -> Figure:
-  """Returns an empty plot, `height` pixels high.
-
-  The titles of the axes include units. `layout` has further settings of
-  plotly's layout.
-  """
+  """Returns an empty plot; `layout` has further settings of plotly's layout."""
   # Imported here: plotly is an extra.
   from plotly import graph_objects as go
   return go.Figure(layout={

@@ -227,10 +227,7 @@ def _parts(span: Span, pauses: list[tuple[float, float]]) -> list[Span]:
 
 
 def _marks(run: run_data.RunData) -> dict[str, list[dict[str, Any]]]:
-  """Returns the marks of each task.
-
-  A fault belongs to its victim, and a join or a leave to the worker.
-  """
+  """Returns the marks of each task, which is a fault's victim, or a worker."""
   marks = {task: [] for task in run.events_of}
   for event in run.reading.events:
     kind = _MARKS.get(event.name)

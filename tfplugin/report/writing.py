@@ -80,10 +80,7 @@ def write(run_dir: PathLike,
 def write_numbers(
     run_dir: PathLike,
     output_dir: PathLike | None = None) -> dict[str, pathlib.Path]:
-  """Writes the files that need no plotly: `report.json` and `trace.json`.
-
-  Arguments, result and errors are as for `write`.
-  """
+  """Writes `report.json` and `trace.json`, which need no plotly, as `write`."""
   report = measure(run_data.read(run_dir))
   output = pathlib.Path(output_dir or pathlib.Path(run_dir, 'report'))
   output.mkdir(parents=True, exist_ok=True)
@@ -107,10 +104,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 
 
 def make_trace(report: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the trace for the result of `measure`.
-
-  Each task is a process, with its steps/s as a counter.
-  """
+  """Returns the trace for the result of `measure`: a process for each task."""
   events = []
   for pid, (task, told) in enumerate(report['timeline']['tasks'].items(), 1):
     events += _names(pid, task)

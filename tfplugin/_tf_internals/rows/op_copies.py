@@ -22,9 +22,8 @@ def copy_op(graph: tf.Graph, op: tf.Operation, inputs: Sequence[tf.Tensor],
             name: str, keeps_place: bool = False) -> tf.Operation:
   """Makes an op like `op` with other inputs; its name is made unique.
 
-  `keeps_place` keeps the colocation of `op`. The public `import_graph_def`
-  copies whole graphs, and does not report which op does not fit. Raises
-  ValueError if the inputs do not fit.
+  `keeps_place` keeps the colocation of `op`. Raises ValueError if the inputs do
+  not fit.
   """
   attrs = op.node_def.attr
   return graph.create_op(
@@ -59,8 +58,8 @@ def _is_plain(op: tf.Operation) -> bool:
 def is_part_of_branch(op: tf.Operation) -> bool:
   """Returns whether `op` is in a `tf.cond` of control flow v1, or joins one.
 
-  No public API tells. A copy of such an op must read copies of the other ops in
-  the branch, constants included: these run only if the branch is taken.
+  A copy of such an op must read copies of the other ops in the branch, also of
+  constants: these run only if the branch is taken.
   """
   contexts = list(branches.outer_contexts(op._get_control_flow_context()))
   return (bool(contexts) or op.type in ('Merge', 'Switch')) and all(
@@ -89,9 +88,6 @@ def can_be_called_again(op: tf.Operation) -> bool:
 
 def replace_control_inputs(op: tf.Operation,
                            inputs: Sequence[tf.Operation]) -> None:
-  """Makes `op` wait for `inputs` only; the graph must not have run.
-
-  Public TensorFlow graphs are append-only.
-  """
+  """Makes `op` wait for `inputs` only; the graph must not have run."""
   op._remove_all_control_inputs()
   op._add_control_inputs(list(inputs))

@@ -293,8 +293,7 @@ def sizes_as_ops(applies: Callable[[Any], bool]) -> AbstractContextManager:
   """Makes functions that count the rows of a tensor read that tensor.
 
   By default the size of a static shape is a constant: it does not tell what it
-  counts. `applies` returns whether a tensor has rows. The public functions have
-  no such argument. Those behind them are replaced for a while.
+  counts. `applies` returns whether a tensor has rows.
   """
   by_input, by_tensor = (functools.partial(_reading, applies, name)
                          for name in ('input', 'tensor'))

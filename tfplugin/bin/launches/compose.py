@@ -24,10 +24,7 @@ _UNITS = {'': 1.0, 'm': 1e-3, **{unit: 1000.0**(power + 1)
 
 def compose(starts: Sequence[task_settings.Start],
             pods: manifests.Pods) -> list[dict[str, Any]]:
-  """Returns the file, with a service for each task.
-
-  A setting without an effect in Compose raises `ValueError`.
-  """
+  """Returns the file, with a service for each task; or raises `ValueError`."""
   if pods.claim_size:
     raise ValueError('`claim_size` has no effect with --manifest=compose, '
                      'whose volumes have no size. Received: '

@@ -65,11 +65,11 @@ def check_address(address: str) -> None:
 
 
 def layout(address: str, model_dir: str | None = None) -> layouts.Layout:
-  """Returns the layout of one worker that joins the run at `address`.
+  """Returns the layout of one worker that joins the run at `address`, of a ps.
 
-  `address` is a parameter server's. `RunFinishedError` is raised if the run
-  says that it has finished, or if nothing answers and its `model_dir` says so.
-  `RuntimeError` is raised if nothing answers, or the run is full.
+  `RunFinishedError` is raised if the run says that it has finished, or nothing
+  answers and its `model_dir` says so. `RuntimeError` is raised if nothing
+  answers, or the run is full.
   """
   try:
     own_host = _own_host(address)

@@ -40,12 +40,10 @@ _NOT_IN_JOINS = ('workers', 'max_workers', 'ps', 'evaluator', 'bind', 'hosts',
 
 @dataclasses.dataclass(frozen=True)
 class LaunchOptions:
-  """The settings of a launch.
+  """The settings of a launch: values of `launch.py`'s flags of the same names.
 
-  A field is the value of the flag of `launch.py` of the same name, which has
-  its description; `--workers` sets `max_workers`, too, and `--command` sets
-  `commands`. `command` is the program of every task without one of its own.
-  None stands for a flag that the user did not give.
+  `--workers` sets `max_workers`, too; `--command` sets `commands`. `command` is
+  the program of every task without one of its own.
   """
 
   command: tuple[str, ...]
@@ -191,11 +189,7 @@ class LaunchOptions:
     return len(self.hosts) - 1 if self.hosts else 1
 
   def layout(self) -> layouts.Layout:
-    """Returns the places of the tasks.
-
-    If this machine is none or several of `hosts`, or a machine would have no
-    task, a `ValueError` is raised.
-    """
+    """Returns the places of the tasks; or raises `ValueError`."""
     if self.join:
       return joins.layout(self.join, self.model_dir)
     layout = self._layout_of_run()

@@ -126,11 +126,10 @@ def check_hosts(hosts: Iterable[str]) -> None:
 
 
 def find_local_host(hosts: Sequence[str], host: str = '') -> str:
-  """Returns the one of `hosts` that is this machine.
+  """Returns the one of `hosts` that is this machine; or raises `ValueError`.
 
   It is `host`, if the user gave one. Else it is found by this machine's name,
-  whole or up to the first dot; else by the addresses of `hosts`. None or
-  several of them raise `ValueError`.
+  whole or up to the first dot; else by the addresses of `hosts`.
   """
   if host:
     if host not in hosts:

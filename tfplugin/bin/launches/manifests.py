@@ -144,13 +144,10 @@ def _resources(text: str) -> tuple[str, dict[str, str]]:
 
 
 def kubernetes(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
-  """Returns the manifests for Kubernetes without an operator.
+  """Returns the manifests for Kubernetes without an operator; see the module.
 
-  They are a headless Service, a claim if it is to be created, and a
-  NetworkPolicy that keeps others away. A Job follows for each job of the
-  cluster. Workers that may join are a Deployment, for `kubectl scale`: each of
-  its pods joins the run. Tasks of one job that do not start alike raise
-  `ValueError`.
+  Workers that may join are a Deployment, for `kubectl scale`: each of its pods
+  joins the run. Tasks of one job that do not start alike raise `ValueError`.
   """
   jobs = _by_job(starts)
   joining = jobs.pop('worker') if pods.max_workers else []
@@ -169,11 +166,7 @@ def kubernetes(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
 
 
 def tf_job(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
-  """Returns Kubeflow's TFJob v1, whose operator writes TF_CONFIG.
-
-  A claim follows if it is to be created, and a NetworkPolicy that keeps others
-  away. Tasks of one job that do not start alike raise `ValueError`.
-  """
+  """Returns Kubeflow's TFJob v1, whose operator writes TF_CONFIG."""
   specs = {}
   for job, members in _by_job(starts).items():
     container = _container(_TF_JOB_CONTAINER, members[0], [], pods)

@@ -41,11 +41,7 @@ class Step(NamedTuple):
 
 
 def read(environ: Mapping[str, str]) -> Step:
-  """Returns the step that Slurm's variables describe.
-
-  If srun has not started this process, or has not dealt out the tasks node by
-  node, a `ValueError` is raised.
-  """
+  """Returns the step that Slurm's variables describe; or raises ValueError."""
   nodes = list(_expand_nodes(_value(environ, 'STEP_NODELIST')))
   counts = list(_expand_counts(_value(environ, 'STEP_TASKS_PER_NODE')))
   rank = int(_value(environ, 'PROCID'))

@@ -175,9 +175,7 @@ def make_starts(tasks: Sequence[cluster_config.Task], command: Sequence[str],
                 settings: TaskSettings, faults: str) -> list[Start]:
   """Returns the command, variables and CPUs of each task of the run.
 
-  `command` is for tasks without a command in `settings`; `faults` are for
-  `language.variables`. Settings of an unknown task, or a task without a
-  command, raise `ValueError`.
+  `command` is for tasks without a command in `settings`.
   """
   settings.check(tasks)
   variables = language.variables(faults)

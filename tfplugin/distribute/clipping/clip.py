@@ -195,14 +195,10 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
     variable[positions] = rewrite(variable[positions])
 
   The rows are written in blocks, so that no further memory of the variable's
-  size is used. If all rows are rewritten, one assignment is faster and is used
-  instead. A row is written from a read just before the write, not from an
-  earlier measurement. If two workers clip a row at the same time, it is not
-  shrunk twice.
-
-  `variable` has rank 1 or more. `positions` are integers without repeats,
-  `[num_positions]`. `rewrite` takes rows `[num_rows, ...]`, and returns as
-  many. Returns a scalar that depends on the writes.
+  size is used. If all rows are rewritten, one assignment is faster. A row is
+  written from a read just before the write, so that two workers that clip it at
+  the same time do not shrink it twice. Returns a scalar that depends on the
+  writes.
 
   Example:
     >>> v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
@@ -243,9 +239,8 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
 def _share_reads(variable: tf.Variable, after: tf.Tensor) -> tf.Tensor:
   """Returns `after`, once reads of all of `variable` make no copies any more.
 
-  A resource variable whose rows are written is copied by each later read. An
-  update of the whole variable needs no such copies: its buffer is not shared,
-  or it makes a new one. Reference variables do not need this.
+  A resource variable whose rows are written is copied by each later read, which
+  an update of the whole variable does not need.
   """
   if branching.is_reference(variable):
     return after

@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Union
 
 import tensorflow as tf
@@ -33,22 +34,16 @@ Rules = Union[Mapping[Any, Any], Sequence[tuple[Any, Any]]]
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-  """One selection.
+  """One selection, named `wanted` in messages; `dims` are the user's."""
 
-  `selector` is a tuple of variables, a compiled expression or a predicate.
-  `dims` are the dimensions as the user gave them.
-  """
-
-  selector: Any
+  wanted: str
+  selects: Callable[[tf.Variable], bool]
   dims: tuple
 
 
 def normalize_dims(dims: Sequence[int], rank: int | None,
                    name: str) -> tuple[int, ...]:
   """Returns `dims`, in [-rank, rank), sorted and not negative.
-
-  Raises ValueError, with the variable's `name`, if one is out of range, two
-  mean the same dimension, or the `rank` is None.
 
   Example:
     >>> normalize_dims([-1, 0], 3, 'v')
@@ -78,9 +73,6 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
   value is a dimension or a sequence of them, which may be empty. Parsed rules
   are returned as they are.
 
-  Raises TypeError for a wrong type of a key, a value or the whole. Raises
-  ValueError if `rules` is empty, or dims do not fit the variable.
-
   Example:
     >>> [rule.dims for rule in parse({'embedding': 1, 'kernel': [0, -1]})]
     [(1,), (0, -1)]
@@ -108,7 +100,7 @@ def resolve(rules: Sequence[Rule],
   resolved = {}
   variables = unique(variables)
   for rule in rules:
-    selected = [v for v in variables if _selects(rule.selector, v)]
+    selected = [v for v in variables if rule.selects(v)]
     if not selected:
       raise ValueError(_nothing_matches(rule, variables))
     for variable in selected:
@@ -131,11 +123,10 @@ def selected(rules: Sequence[Rule],
 def group_parts(
     variables: Sequence[tf.Variable],
     resolved: Mapping[Any, tuple[int, ...]]) -> list[list[tf.Variable]]:
-  """Returns lists of the variables whose slices are clipped together.
+  """Returns lists of the variables with dims, which are clipped together.
 
-  There is one list for each variable with dims in `resolved`, the result of
-  `resolve`. The parts of a variable that is partitioned along one of its dims
-  share a list. The order is as in `variables`, which may have repeats.
+  The parts of a variable that is partitioned along one of its dims share a
+  list. The order is as in `variables`, which may have repeats.
   """
   groups = {}
   for variable in unique(variables):
@@ -192,19 +183,20 @@ def _int_tuple(dims) -> tuple[int, ...]:
 def _rule(key, dims: tuple[int, ...]) -> Rule:
   """Returns the rule of one key."""
   if isinstance(key, str):
-    return Rule(_expression(key), dims)
+    key = _expression(key)
   if isinstance(key, re.Pattern):
-    return Rule(key, dims)
+    return Rule(key.pattern, lambda v: bool(key.search(name_of(v))), dims)
   if hasattr(key, 'deref'):
     key = key.deref()
   if hasattr(key, 'as_tensor'):  # A PartitionedVariable; its class is private.
     normalize_dims(dims, key.get_shape().rank, key.name)
-    return Rule(tuple(key), dims)
+    return _rule_of_variables(key, dims)
   if isinstance(key, tf.Variable) or hasattr(key, 'assign'):
     normalize_dims(dims, key.shape.rank, name_of(key))
-    return Rule((_tf_internals.own_variable(key),), dims)
+    return _rule_of_variables([_tf_internals.own_variable(key)], dims)
   if callable(key):
-    return Rule(key, dims)
+    return Rule(getattr(key, '__name__', repr(key)),
+                lambda v: bool(key(name_of(v))), dims)
   raise TypeError('A key of `vars_to_clip_dims` must be a variable, its '
                   '`ref()`, a regular expression or a predicate of a name. '
                   f"Received: {key!r}. Pass e.g. 'embedding'.")
@@ -220,24 +212,16 @@ def _expression(key: str) -> re.Pattern:
     ) from error
 
 
-def _selects(selector, variable: tf.Variable) -> bool:
-  if isinstance(selector, tuple):
-    return any(v.ref() == variable.ref() for v in selector)
-  if isinstance(selector, re.Pattern):
-    return selector.search(name_of(variable)) is not None
-  return bool(selector(name_of(variable)))
+def _rule_of_variables(variables, dims: tuple[int, ...]) -> Rule:
+  first, *_ = variables
+  selected = {variable.ref() for variable in variables}
+  return Rule(name_of(first), lambda v: v.ref() in selected, dims)
 
 
 def _nothing_matches(rule: Rule, variables: Sequence[tf.Variable]) -> str:
   """Returns the message for a rule without a variable, with similar names."""
   names = sorted({name_of(v) for v in variables})
-  if isinstance(rule.selector, tuple):
-    wanted = name_of(rule.selector[0])
-  elif isinstance(rule.selector, re.Pattern):
-    wanted = rule.selector.pattern
-  else:
-    wanted = getattr(rule.selector, '__name__', repr(rule.selector))
-  near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
+  near = difflib.get_close_matches(rule.wanted, names, n=3, cutoff=0.4)
   return ('`vars_to_clip_dims` must select trained variables. Received: '
-          f'{wanted!r}, which selects none of {len(names)}. Near names: '
+          f'{rule.wanted!r}, which selects none of {len(names)}. Near names: '
           f'{near or names[:5]}')

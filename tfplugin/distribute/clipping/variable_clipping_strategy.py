@@ -179,10 +179,9 @@ class ClippingState:
     """Notes an update; returns (components, results) of a completed group.
 
     The group has all parts that are clipped together. The result is None while
-    an update of the optimizer's to one of them is missing. A part without a
-    gradient has none, and is clipped with the others. `component` is the
-    variable that was updated for `variable`, the optimizer's. `copies_of`
-    returns the components of a variable, one per device.
+    an update of one of them is missing. A part without a gradient has no
+    result, and is clipped with the others. `component` is the variable that was
+    updated for `variable`. `copies_of` returns a variable's components.
     """
     # A variable has a component per device, in the order of the devices.
     self._updated.setdefault(variable.ref(), []).append((component, result))

@@ -135,10 +135,7 @@ class _Gates:
         'stale_gradients', counts_nonfinite=self.counts_nonfinite)
 
   def accepted_of_count(self) -> tf.Tensor | None:
-    """Returns the replicas' decision for a count by the model itself.
-
-    None before the decision.
-    """
+    """Returns the decision for a count by the model itself; None before it."""
     decisions = [gate.accepted_here for gate in self.by_replica.values()]
     if not decisions or any(decision is None for decision in decisions):
       return None
@@ -165,9 +162,8 @@ class _Gates:
 class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
   """Extended class with each optimizer of a replica behind the replica's gate.
 
-  Optimizers are intercepted as by a decorator. An update is made where all
-  replicas agree. The model's own updates of the global step call `_update`, and
-  wait for the same decision.
+  An update is made where all replicas agree. The model's own updates of the
+  global step call `_update`, and wait for the same decision.
   """
 
   def __init__(self, container_strategy, cluster_resolver, max_staleness: int,

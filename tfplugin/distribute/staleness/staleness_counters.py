@@ -28,12 +28,15 @@ class WorkerCounters:
   """The counters of one worker in one graph, which hooks find there.
 
   `num_nonfinite` counts drops of fresh gradients that are not finite; it is
-  None where these are not dropped.
+  None where these are not dropped. `stale_counter`, if there is one, is a
+  global `float32` scalar: the stale drops of all workers.
   """
 
   def __init__(self, prefix: str, device: str = '',
-               counts_nonfinite: bool = False):
-    """Creates the variables; see `StalenessCounters`."""
+               counts_nonfinite: bool = False,
+               stale_counter: tf.Variable | None = None):
+    """Creates the worker's variables; see `StalenessCounters`."""
+    self.stale_counter = stale_counter
     self.num_dropped = worker_variables.WorkerCounter(
         f'{prefix}/num_dropped', device)
     self.num_applied = worker_variables.WorkerCounter(
@@ -57,23 +60,11 @@ class WorkerCounters:
       tf1.summary.scalar(nonfinite_tag, self.num_nonfinite.value())
 
 
-class Counters(WorkerCounters):
-  """The counters of one graph: this worker's, and one of all workers.
-
-  `stale_counter` is a global `float32` scalar: the stale drops of all workers.
-  """
-
-  def __init__(self, stale_counter: tf.Variable, *args):
-    """Creates this worker's variables."""
-    super().__init__(*args)
-    self.stale_counter = stale_counter
-
-
 class StalenessCounters:
   """The counters of one wrapper, created once in each graph.
 
   Variables created:
-    stale_counter: see `Counters`; beside the global step. A second instance in
+    stale_counter: of all workers; beside the global step. A second instance in
       one graph names it <prefix>/stale_counter.
     <prefix>/num_dropped, <prefix>/num_applied: int64, [], local, on the worker.
     <prefix>/num_nonfinite: likewise, where gradients are dropped for that.
@@ -89,23 +80,23 @@ class StalenessCounters:
     """Creates the counters beside the step and on the worker, once."""
     self._of_graph.here(lambda: self._made(global_step, worker_device))
 
-  def _made(self, global_step, worker_device) -> Counters:
+  def _made(self, global_step, worker_device) -> WorkerCounters:
     prefix, counter_name = _free_names(self._name)
     with tf1.name_scope(None), _beside(global_step), \
         context_value.is_shared.being(True):
       stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
     device = '' if tf.distribute.has_strategy() else worker_device
-    return Counters(stale_counter, prefix, device, self._counts_nonfinite)
+    return WorkerCounters(
+        prefix, device, self._counts_nonfinite, stale_counter)
 
   def exist_here(self) -> bool:
     """Returns whether the current graph has counters of this instance.
 
-    If each replica makes its own optimizer, as a model_fn does, the first one
-    applies for all, and the others have no counters.
+    Of the optimizers that replicas make, the first one has them for all.
     """
     return self._of_graph.here() is not None
 
-  def here(self) -> Counters:
+  def here(self) -> WorkerCounters:
     """Returns the current graph's counters; raises RuntimeError without any."""
     counters = self._of_graph.here()
     if counters is None:
@@ -218,8 +209,7 @@ def with_saver(spec: Any, config: Any,
   """Returns `spec`, able to restore a checkpoint that has no stale_counter.
 
   The result is `spec` itself unless the newest checkpoint has none. A Saver of
-  the model_fn is kept, and restores in its own way. `config` may be None.
-  `optimizers` are the applied optimizers, or their wrappers.
+  the model_fn is kept, and restores in its own way.
   """
   if (config is None or not config.model_dir or spec.scaffold.saver or
       tf1.get_collection(tf1.GraphKeys.SAVERS)):

@@ -124,15 +124,13 @@ class OneDecision(StalenessGate):
 
 def drop_writes_of_step(accepted: tf.Tensor, step: tf.Variable,
                writes: Iterable[tf.Operation], caller: str) -> None:
-  """Makes `writes` of `step` have no effect where `accepted` is false.
+  """Makes `writes` of `step` add 0, or nothing new, where `accepted` is false.
 
   A model makes such writes apart from its optimizers: a canned estimator with
   two of them, or a program without `global_step` in `minimize`:
 
     with tf.control_dependencies([train_op]):
       global_step.assign_add(1)
-
-  The op then adds 0, or assigns the step's own value.
 
   A warning by `caller` names each write that cannot be changed: in a branch,
   before the decision, or by another op than an assignment.

@@ -178,9 +178,8 @@ def _order(task: str) -> tuple[int, str, int]:
 def read_warnings(run_dir: str | os.PathLike) -> list[dict[str, Any]]:
   """Returns the warnings and errors in `logs/<task>.log`, by frequency.
 
-  Each has `task`, `text`, which is its first line, and `count`. Warnings that
-  differ in numbers alone are one. Warnings of deprecation are left out: they
-  are for the author of the model.
+  Warnings that differ in numbers alone are one. Warnings of deprecation are
+  left out: they are for the author of the model.
   """
   counts, texts = collections.Counter(), {}
   for path in sorted(pathlib.Path(run_dir, 'logs').glob('*-*.log')):

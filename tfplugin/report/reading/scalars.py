@@ -22,10 +22,7 @@ _EVALUATION = 'eval'
 
 
 class Curve(NamedTuple):
-  """A scalar over the steps, in their order.
-
-  `times` are in seconds since the epoch.
-  """
+  """A scalar over the steps, in their order; times are since the epoch."""
 
   steps: list[int]
   times: list[float]
