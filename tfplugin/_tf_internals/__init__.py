@@ -31,6 +31,7 @@ from tfplugin._tf_internals.estimators import timers_by
 from tfplugin._tf_internals.estimators import untuned_inputs
 from tfplugin._tf_internals.estimators import user_init_fn
 from tfplugin._tf_internals.graphs import add_control_inputs
+from tfplugin._tf_internals.graphs import behind
 from tfplugin._tf_internals.graphs import branch_of
 from tfplugin._tf_internals.graphs import branch_or_loop
 from tfplugin._tf_internals.graphs import can_precede
@@ -93,7 +94,6 @@ from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import gradients_noted
-from tfplugin._tf_internals.optimizers import gradients_after_loss
 from tfplugin._tf_internals.optimizers import gradients_of_graph_through
 from tfplugin._tf_internals.optimizers import hands_on
 from tfplugin._tf_internals.optimizers import implements_updates
@@ -108,6 +108,7 @@ from tfplugin._tf_internals.rows.op_copies import can_be_copied
 from tfplugin._tf_internals.rows.op_copies import copy_op
 from tfplugin._tf_internals.rows.op_copies import is_beside_variable
 from tfplugin._tf_internals.rows.op_copies import is_part_of_branch
+from tfplugin._tf_internals.rows.op_copies import reads_of
 from tfplugin._tf_internals.rows.op_copies import replace_control_inputs
 from tfplugin._tf_internals.rows.op_copies import start_of_branch
 from tfplugin._tf_internals.rows.row_ops import aligns_rows

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 from typing import Callable
 
 import tensorflow as tf
@@ -236,6 +237,16 @@ def colocate_with(variable: tf.Variable | tf.Operation | None,
   `replica_device_setter`.
   """
   return ops.colocate_with(variable, ignore_existing)
+
+
+def behind(value: Any, operations: Sequence[tf.Operation], scope: str) -> Any:
+  """Returns `value`, where it is, available once `operations` have run."""
+  def identity(tensor):
+    with colocate_with(tensor.op, True):
+      return tf.identity(tensor)
+
+  with tf1.control_dependencies(operations), tf1.name_scope(scope):
+    return tf.nest.map_structure(identity, value, expand_composites=True)
 
 
 def device_functions() -> list:

@@ -223,24 +223,6 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
     yield
 
 
-def gradients_after_loss(helper: Callable, scope: str, *, gate_gradients: bool,
-                         ys: Sequence, xs: Sequence, **arguments: Any) -> list:
-  """Returns gradients that wait for `ys`, if gates are asked for.
-
-  TensorFlow's gates serve reference variables. Beside others they would let
-  the gradients of a tower wait for all towers. An update must wait for the
-  loss, or the loss may be that of updated variables.
-  """
-  found = helper(
-      ys=ys, xs=xs, gate_gradients=gate_gradients and any(
-          x.dtype != x.dtype.base_dtype for x in xs), **arguments)
-  if not gate_gradients:
-    return found
-  with tf1.control_dependencies(ys), tf1.name_scope(scope):
-    return [g if g is None else tf.nest.map_structure(
-        tf.identity, g, expand_composites=True) for g in found]
-
-
 def gradients_of_graph_through(graph: tf.Graph, take: Callable) -> None:
   """Makes `take` compute the gradients that are asked of `graph` from now on.
 

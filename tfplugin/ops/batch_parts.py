@@ -65,6 +65,17 @@ def at_least_one_row(
            tf.maximum(tf.cast(count, tf.int64), least) for count in rows])
 
 
+def bounds_if_rows(
+    tensor: tf.Tensor, rows: Sequence[Rows], begin: Rows,
+    size: Rows) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns the bounds of a part; of all entries if there are no rows."""
+  count = num_rows(tensor)
+  has_rows = tf.equal(
+      count, tf.add_n([tf.cast(number, tf.int64) for number in rows]))
+  return (tf.where(has_rows, tf.cast(begin, tf.int64), 0),
+          tf.where(has_rows, tf.cast(size, tf.int64), count))
+
+
 def entries_of_rows(part: tf.Tensor, axis: int, count: Rows) -> Any:
   """Returns the number of entries of a part with `count` rows; None for all.
 

@@ -94,19 +94,42 @@ def _all_before(op):
   return found
 
 
-def test_a_fetched_loss_is_that_before_the_update():
-  """The gradient of a linear loss needs no value of the loss."""
-  with tf.Graph().as_default() as graph:
-    x = tf1.placeholder(tf.float32, [3, 2])
+@pytest.mark.parametrize('use_resource', [True, False])
+@pytest.mark.parametrize('reads', ['all', 'rows'])
+def test_a_fetched_loss_is_that_before_the_update(reads, use_resource):
+  """The gradient of a linear loss needs no value of the variable."""
+  with tf.Graph().as_default():
+    x = tf1.placeholder(tf.int32, [3])
     split = _split(x)
     _take_gradients(split)
-    w = tf1.get_variable('w', [2, 1])
-    loss = tf.reduce_sum(tf.matmul(x, w, name='logits')) * tf.constant(0.5)
+    w = tf1.get_variable('w', [4, 2], use_resource=use_resource)
+    rows = tf.gather(w, x) if reads == 'rows' else (
+        tf.matmul(tf.one_hot(x, 4), w))
+    loss = tf.reduce_sum(rows) * tf.constant(0.5)
     (gradient, _), = tf1.train.GradientDescentOptimizer(
         0.1).compute_gradients(loss, [w])
-    for tower in range(2):
-      assert graph.get_operation_by_name(
-          f'tower_{tower}/logits') in _all_before(gradient.op)
+    before = _all_before(tf.convert_to_tensor(gradient).op)
+    if use_resource and reads == 'all':
+      assert 'ReadVariableOp' in {op.type for op in before}
+    else:
+      for tower in range(2):
+        assert any(op.name.startswith(f'tower_{tower}/{rows.op.name}')
+                   for op in before)
+
+
+def test_a_gradient_waits_for_no_update_that_one_device_leaves_out():
+  """Only the loss as a number waits for it, and that is not fetched."""
+  with tf.Graph().as_default() as graph:
+    split = _split(tf1.placeholder(tf.float32, [3, 2], name='x'))
+    _take_gradients(split)
+    w = tf1.get_variable('w', [2, 1], use_resource=True)
+    loss = tf.reduce_sum(tf.matmul(graph.get_tensor_by_name('x:0'), w))
+    with tf.control_dependencies([tf.no_op('update')]):
+      loss = tf.identity(loss)
+    (gradient, _), = tf1.train.GradientDescentOptimizer(
+        0.1).compute_gradients(loss, [w])
+    assert graph.get_operation_by_name('update') not in (
+        _all_before(gradient.op))
 
 
 def test_what_waits_for_a_split_op_waits_for_each_tower():

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -45,6 +46,15 @@ def can_be_copied(op: tf.Operation) -> bool:
   """Returns whether `op` can be copied alone: no branch, loop or function."""
   return (op.type not in _CONTROL_FLOW and
           op._get_control_flow_context() is None and _is_plain(op))
+
+
+def reads_of(variable: Any) -> list[tf.Operation]:
+  """Returns the reads of a resource variable that wait for nothing."""
+  handle = getattr(variable, 'handle', None)
+  if not tf.is_symbolic_tensor(handle):
+    return []
+  return [op for op in handle.consumers() if op.type in op_types.VALUE_READS and
+          can_be_copied(op) and not op.control_inputs]
 
 
 def _is_plain(op: tf.Operation) -> bool:

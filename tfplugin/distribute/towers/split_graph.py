@@ -147,10 +147,12 @@ class SplitGraph:
           part for t in tf.nest.flatten(arguments['stop_gradients'])
           for part in self._sources(t)]
     xs = tf.nest.flatten(arguments['xs'])
+    # Gates serve reference variables; each tower would wait for all others.
+    arguments['gate_gradients'] &= any(
+        x.dtype != x.dtype.base_dtype for x in xs)
     sources = [self._sources(x) for x in xs]
     arguments['xs'] = [part for parts in sources for part in parts]
-    found = iter(_tf_internals.gradients_after_loss(
-        helper, f'{self._prefixes[0]}/gradient/', **arguments))
+    found = iter(helper(**arguments))
     gradients = [[next(found) for _ in parts] for parts in sources]
     new = self._new_ops()
     with self._ours_noted():
@@ -180,10 +182,18 @@ class SplitGraph:
     elif isinstance(gradient, tf.Tensor) and x.ref() in self._leaves:
       self._leaves.add(gradient.ref())
     else:
-      return gradient
+      return self._after_reads(x, gradient)
     self._analysis.declare(gradient, x)
     self._wholes[gradient.ref()] = gradient
     return gradient
+
+  def _after_reads(self, x: Any, gradient: Any) -> Any:
+    """Returns the gradient by a variable, for updates after all reads of it."""
+    reads = [read for op in _tf_internals.reads_of(x)
+             for read in self._copies.get(op, [op])]
+    return gradient if gradient is None or not reads else (
+        _tf_internals.behind(
+            gradient, reads, f'{self._prefixes[0]}/gradient/'))
 
   def _new_ops(self) -> list[tf.Operation]:
     """Returns the ops that the model made since the last call."""
@@ -287,7 +297,8 @@ class SplitGraph:
         begin, size = (value[tower] * factor
                        for value in (self._begins, self._held))
         if self._analysis.may_be_rows(tensor):
-          begin, size = self._if_rows(tensor, begin, size)
+          begin, size = batch_parts.bounds_if_rows(
+              tensor, self._rows, begin, size)
         self._slices[key] = tensor[begin:begin + size]
     return self._slices[key]
 
@@ -313,15 +324,6 @@ class SplitGraph:
           [part, batch[begin:begin + held - self._rows[tower]]], 0)
     filled.set_shape([None, *part.shape[1:]])
     return filled
-
-  def _if_rows(self, tensor: tf.Tensor, begin: Any, size: Any,
-               ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the bounds of a tower; of all entries if there are no rows."""
-    count = tf.shape(tensor, out_type=tf.int64)[0]
-    total = tf.add_n([tf.cast(rows, tf.int64) for rows in self._rows])
-    has_rows = tf.equal(count, total)
-    return (tf.where(has_rows, tf.cast(begin, tf.int64), 0),
-            tf.where(has_rows, tf.cast(size, tf.int64), count))
 
   @contextlib.contextmanager
   def _building(self, scope: str | None, device: str | None = None,
