@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.optimizers import elastic_graphs
 from tfplugin.optimizers import elastic_average
+from tfplugin.optimizers import variable_clipping
 
 tf1 = tf.compat.v1
 
@@ -65,6 +66,35 @@ def test_a_session_step_with_two_calls_exchanges_statistics_once(
   # Each time the copy is 4, and a quarter of the difference moves.
   assert seen == [[3, 1], [3.25, 1.75], [3.4375, 2.3125],
                   [3.578125, 2.734375]]
+
+
+class _Assigning(tf1.train.Optimizer):
+  """Assigns by itself, and reads the step."""
+
+  def __init__(self):
+    super().__init__(False, 'Assigning')
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    rate = 1.0 / (1.0 + tf.cast(global_step.read_value(), tf.float32))
+    return tf.group(*(v.assign_sub(rate * g) for g, v in grads_and_vars))
+
+
+@pytest.mark.parametrize('wrap', [
+    lambda optimizer: optimizer,
+    lambda optimizer: variable_clipping.VariableClippingOptimizer(
+        optimizer, {'w': ()}, 9.0)], ids=['bare', 'wrapped'])
+def test_an_optimizer_that_assigns_reads_the_step(behavior, wrap):
+  del behavior
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    getter = Getter('')
+    w = _variable(getter, 'w', 0.0, use_resource=True)
+    optimizer = _optimizer(getter, wrap(_Assigning()), moving_rate=0.5)
+    train = optimizer.apply_gradients([(tf.constant(-1.0), w)], step)
+    with _session(optimizer) as session:
+      for expected in ([1, 0.5, 0.5], [2, 0.75, 0.75]):  # 1; .5 and 1 / 2.
+        session.run(train)
+        assert session.run([step, w, _center(getter, w)]) == expected
 
 
 def test_slots_made_in_a_condition_stay_on_the_worker(behavior):

@@ -229,7 +229,6 @@ class Exchange:
           "different branches of `tf.cond`. Pass `count_steps='local'`, or no "
           '`global_step` to all of them but one.')
     self._counts_in = here
-    per_graph.current().step_counts_exchanges = True
     self.counters.append((step, advance))
 
   def end_step(self, train_ops: Sequence,
@@ -248,6 +247,8 @@ class Exchange:
     # A program may advance the counter itself; it then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
                 if not graph_order.updates(ends, step)]
+    if counters:
+      per_graph.current().step_counts_exchanges = True
     with tf1.control_dependencies(train_ops):
       # If only branches apply gradients: whether one has, since the last step.
       # Hooks may run the optimizers, in runs of their own.
