@@ -61,8 +61,11 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
     if _tf_internals.assigns_by_itself(_innermost(self._optimizer)):
       counted = global_step  # It may read the step, and advance it itself.
     with self._scope.local_state():
-      return super().apply_gradients(
+      update = super().apply_gradients(
           adjusted, counted, name, skip_gradients_aggregation)
+    with tf1.control_dependencies([] if update is None else [update]):
+      touched = self._exchange.touched(adjusted)
+      return tf.group(touched) if touched else update
 
   def _create_slots(self, var_list):
     with self._scope.local_state():

@@ -191,19 +191,21 @@ def move(pair: elastic_pairs.Pair, differences: Differences,
     moves += [*kept, elastic_pairs.write(
         pair.center, 'add', _arriving(pair, differences), rows,
         use_locking=use_locking)]
-  if pair.touched is not None:
-    with tf1.control_dependencies(moves):
-      moves = [elastic_pairs.write(
-          pair.touched, 'update', tf.zeros_like(pair.touched))]
   return tf.group(*[m for m in moves if m is not None])
 
 
-def move_nothing(pair: elastic_pairs.Pair) -> list:
-  """Returns the ops of a skipped exchange: they set snapshots to 0."""
-  return [
+def move_nothing(pair: elastic_pairs.Pair, differences: Differences) -> list:
+  """Returns the ops of a skipped exchange.
+
+  They set snapshots to 0, and note the touched rows again.
+  """
+  rows = differences.rows
+  noted = [] if rows is None else [elastic_pairs.write(
+      pair.touched, 'update', tf.ones_like(rows, tf.bool), rows)]
+  return [*noted, *(
       elastic_pairs.write(
           copy, 'update', tf.zeros(copy.shape, copy.dtype.base_dtype))
-      for copy in pair.copies if pair.is_snapshot]
+      for copy in pair.copies if pair.is_snapshot)]
 
 
 def _arriving(pair: elastic_pairs.Pair, differences: Differences) -> tf.Tensor:
@@ -235,11 +237,17 @@ def _joined(parts: Sequence[tf.Tensor], like: tf.Variable) -> tf.Tensor:
 
 
 def _touched_rows(pair: elastic_pairs.Pair) -> tf.Tensor | None:
-  """Returns the ids of the rows to exchange; None: the whole variable."""
+  """Returns the ids of the rows to exchange; None: the whole variable.
+
+  They are forgotten before they are read: a later change is noted anew.
+  """
   if pair.touched is None or pair.is_dense:
     return None
   with placement.only_on(pair.touched.device):
-    return tf.reshape(tf.where(pair.touched.read_value()), [-1])
+    rows = tf.reshape(tf.where(pair.touched.read_value()), [-1])
+    with tf1.control_dependencies([elastic_pairs.write(
+        pair.touched, 'update', tf.zeros_like(rows, tf.bool), rows)]):
+      return tf.identity(rows)
 
 
 def receive_all(
