@@ -68,6 +68,67 @@ def test_a_session_step_with_two_calls_exchanges_statistics_once(
                   [3.578125, 2.734375]]
 
 
+def _two_calls(num_optimizers=1, is_ordered=True, **settings):
+  """A variable, its centre, two calls that add 1 and 2, and a session."""
+  getter = Getter('')
+  w = _variable(getter, 'w', 0.0)
+  optimizers = [_optimizer(getter, moving_rate=0.25, **settings)
+                for _ in range(num_optimizers)]
+  trains = [optimizers[0].minimize(-1.0 * w)]
+  with tf1.control_dependencies(trains if is_ordered else []):
+    trains.append(optimizers[-1].minimize(-2.0 * w))
+  center = _center(getter, w)
+  return w, center, trains, _session(optimizers[0])
+
+
+@pytest.mark.parametrize('num_optimizers', [1, 2])
+@pytest.mark.parametrize('settings, expected', [
+    # 1, a quarter of 1, + 2; then 3.75, a quarter of 3.5, + 2.
+    ({}, [[2.75, 0.25], [4.875, 1.125]]),
+    # 3; then a quarter of 3, + 3.
+    ({'update_order': 'elastic_first'}, [[3, 0], [5.25, 0.75]]),
+    # 3; then 4, a quarter of 4, + 2.
+    ({'communication_period': 2}, [[3, 0], [5, 1]]),
+    ({'on_nonfinite': 'drop'}, [[2.75, 0.25], [4.875, 1.125]]),
+], ids=str)
+def test_a_session_step_with_two_calls_exchanges_a_variable_once(
+    behavior, num_optimizers, settings, expected):
+  del behavior
+  with tf.Graph().as_default():
+    w, center, trains, session = _two_calls(num_optimizers, **settings)
+    for values in expected:
+      session.run(trains)
+      assert session.run([w, center]) == values
+
+
+def test_two_calls_that_nobody_ordered_exchange_a_variable_once(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    w, center, trains, session = _two_calls(is_ordered=False)
+    for _ in range(20):
+      before, center_before = session.run([w, center])
+      session.run(trains)
+      after, center_after = session.run([w, center])
+      # The second call may add its 2 before the exchange, or after it.
+      assert center_after - center_before in [
+          pytest.approx((before + added - center_before) / 4, rel=1e-4)
+          for added in (1, 3)]
+      assert before + 3 + center_before == pytest.approx(after + center_after)
+
+
+def test_calls_in_session_steps_of_their_own_exchange_in_each(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    w, center, trains, session = _two_calls(is_ordered=False)
+    local = middle = 0.0
+    for call in (0, 1, 0, 1, 1, 1, 0, 0):
+      session.run(trains[call])
+      local += 1 + call
+      difference = (local - middle) / 4
+      local, middle = local - difference, middle + difference
+      assert session.run([w, center]) == pytest.approx([local, middle])
+
+
 class _Assigning(tf1.train.Optimizer):
   """Assigns by itself, and reads the step."""
 

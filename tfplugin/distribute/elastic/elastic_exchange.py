@@ -60,7 +60,8 @@ class Exchange:
     inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences, if that is asked for.
     runs: The exchanges that a hook may run, in session runs of their own.
-    turns: Lets one of several exchanges in a session step move statistics.
+    turns: Variables that other exchanges of a session step move, too, each with
+      a function that returns whether it is the turn of this one.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -75,7 +76,7 @@ class Exchange:
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
-    self.turns: worker_variables.WorkerTurns | None = None
+    self.turns: list[tuple[Collection[elastic_pairs.Pair], Callable]] = []
     self._applied: worker_variables.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
     self.finite = conditional_update.FiniteUpdates(
@@ -265,31 +266,33 @@ class Exchange:
   def _new_exchange(self, pairs, counters, is_counted):
     due = tf.logical_and(self.due, is_counted)
     start = self.steps_before
-    if self._takes_turns(pairs):
-      # A separate run gets this number alone.
-      start = 2 * start + tf.cast(self.turns.take(due), tf.int64)
+    turns = []  # For each turn, which of the pairs need it.
+    for taking, take in self.turns:
+      needs_turn = [pair in taking for pair in pairs]
+      if any(needs_turn):
+        turns.append(needs_turn)
+        # A separate run gets this number alone.
+        start = 2 * start + tf.cast(take(due), tf.int64)
     if self._overlapped is not None:
       snapshots = [self._overlapped.snapshot_of(pair) for pair in pairs]
       return self._overlapped.end_step(
           pairs, due, start,
-          lambda start: self._exchange_ops(snapshots, counters, start))
+          lambda start: self._exchange_ops(
+              snapshots, counters, turns, start))
     if is_counted is True and self._settings.communication_period == 1:
-      return self._exchange_ops(pairs, counters, start)
+      return self._exchange_ops(pairs, counters, turns, start)
     is_separate = (self._settings.may_be_separate and
                    separate_run.is_useful(pairs))
     written = _written(pairs, counters)
     if not is_separate:
       return branching.cond(
-          due, lambda: self._exchange_ops(pairs, counters, start),
+          due, lambda: self._exchange_ops(pairs, counters, turns, start),
           separate_run.false, written)
     return separate_run.SeparateRun(self.local_step.device).end_step(
         due, start, lambda start: self._exchange_ops(
-            pairs, counters, start), written, self.runs)
+            pairs, counters, turns, start), written, self.runs)
 
-  def _takes_turns(self, pairs) -> bool:
-    return self.turns is not None and not all(pair.trainable for pair in pairs)
-
-  def _exchange_ops(self, pairs, counters, start):
+  def _exchange_ops(self, pairs, counters, turns, start):
     """Returns the exchange, due or not, of the step with the number `start`."""
 
     def send(differences):
@@ -300,10 +303,10 @@ class Exchange:
       return branching.done(moves)
 
     rates = [self._settings.rate(self._num_worker)] * len(pairs)
-    if self._takes_turns(pairs):
+    for needs_turn in reversed(turns):
       start, turn = start // 2, tf.cast(start % 2, tf.float64)
-      rates = [rate if pair.trainable else elastic.as_type_of(turn, rate) * turn
-               for pair, rate in zip(pairs, rates)]
+      rates = [elastic.as_type_of(turn, rate) * turn if needs else rate
+               for needs, rate in zip(needs_turn, rates)]
     differences = pair_moves.receive_all(
         pairs, rates, self._wire(start), self._settings.has_parts)
     if not (self.finite.is_asked and pairs):

@@ -195,6 +195,28 @@ def test_a_row_of_a_skipped_exchange_moves_in_the_next(behavior, form):
       np.testing.assert_allclose(values[:, 0], [.95, 1, .95], rtol=1e-6)
 
 
+def test_a_row_that_another_call_changes_during_an_exchange_moves_later(
+    behavior):
+  del behavior
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    table = elastic_graphs.variable(getter, value=_START)
+    optimizer = elastic_graphs.make_optimizer(
+        getter, elastic_graphs.sgd(0.1), sparse_exchange=True, moving_rate=0.5)
+    trains = [optimizer.minimize(_loss(table, [0]))]
+    with tf1.control_dependencies(trains):
+      values = tf.identity(tf.ones([1, 1]))
+    # The row is known before the first exchange, and changes after it.
+    trains.append(optimizer.apply_gradients([(tf.IndexedSlices(
+        values, tf.constant([1]), tf.constant([3, 1])), table)]))
+    with elastic_graphs.session(optimizer) as session:
+      # Row 1: the copy .9; (.9 + 1) / 2 - .1; (.85 + .95) / 2 - .1.
+      for rows in ([.95, 1, 1], [.9, .95, 1], [.85, .9, 1]):
+        session.run(trains)
+        np.testing.assert_allclose(session.run(
+            elastic_graphs.center(getter, table))[:, 0], rows, rtol=1e-6)
+
+
 @pytest.mark.parametrize('rho', [0.1, None])
 def test_a_penalty_pulls_at_all_rows(rho):
   with pytest.raises(ValueError, match=(
