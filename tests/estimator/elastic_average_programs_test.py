@@ -55,6 +55,27 @@ def test_one_optimizer_applied_twice_in_a_step(behavior, tmp_path, period):
       'a': center, 'b': 2 * center, 'global_step': 4 // period}
 
 
+def test_with_elastic_first_each_call_waits_for_the_exchange(behavior):
+  del behavior
+
+  @elastic_average(communication_period=1, update_order='elastic_first')
+  def model_fn(features, mode):
+    w = tf1.get_variable('w', initializer=0.0)
+    optimizer = tf1.train.GradientDescentOptimizer(1.0)
+    return tf.estimator.EstimatorSpec(mode, loss=w + features, train_op=(
+        tf.group(*(optimizer.minimize(rate * w) for rate in (1.0, 2.0)))))
+
+  with tf.Graph().as_default() as graph:
+    tf1.train.create_global_step()
+    decorated_models.call(model_fn, TRAIN, tf.constant(1.0))
+    move, = [op for op in graph.get_operations()
+             if op.type == 'AssignSubVariableOp']
+    updates = [op for op in graph.get_operations()
+               if op.type == 'ResourceApplyGradientDescent']
+    assert len(updates) == 2
+    assert all(move in graph_order.upstream([op]) for op in updates)
+
+
 def test_statistics_are_exchanged_after_updates_that_nobody_ordered(behavior):
   del behavior
   made = {}

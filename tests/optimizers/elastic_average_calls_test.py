@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.optimizers import elastic_graphs
 from tfplugin.optimizers import elastic_average
+from tfplugin.optimizers import variable_clipping
 
 tf1 = tf.compat.v1
 
@@ -65,6 +66,96 @@ def test_a_session_step_with_two_calls_exchanges_statistics_once(
   # Each time the copy is 4, and a quarter of the difference moves.
   assert seen == [[3, 1], [3.25, 1.75], [3.4375, 2.3125],
                   [3.578125, 2.734375]]
+
+
+def _two_calls(num_optimizers=1, is_ordered=True, **settings):
+  """A variable, its centre, two calls that add 1 and 2, and a session."""
+  getter = Getter('')
+  w = _variable(getter, 'w', 0.0)
+  optimizers = [_optimizer(getter, moving_rate=0.25, **settings)
+                for _ in range(num_optimizers)]
+  trains = [optimizers[0].minimize(-1.0 * w)]
+  with tf1.control_dependencies(trains if is_ordered else []):
+    trains.append(optimizers[-1].minimize(-2.0 * w))
+  center = _center(getter, w)
+  return w, center, trains, _session(optimizers[0])
+
+
+@pytest.mark.parametrize('num_optimizers', [1, 2])
+@pytest.mark.parametrize('settings, expected', [
+    # 1, a quarter of 1, + 2; then 3.75, a quarter of 3.5, + 2.
+    ({}, [[2.75, 0.25], [4.875, 1.125]]),
+    # 3; then a quarter of 3, + 3.
+    ({'update_order': 'elastic_first'}, [[3, 0], [5.25, 0.75]]),
+    # 3; then 4, a quarter of 4, + 2.
+    ({'communication_period': 2}, [[3, 0], [5, 1]]),
+    ({'on_nonfinite': 'drop'}, [[2.75, 0.25], [4.875, 1.125]]),
+], ids=str)
+def test_a_session_step_with_two_calls_exchanges_a_variable_once(
+    behavior, num_optimizers, settings, expected):
+  del behavior
+  with tf.Graph().as_default():
+    w, center, trains, session = _two_calls(num_optimizers, **settings)
+    for values in expected:
+      session.run(trains)
+      assert session.run([w, center]) == values
+
+
+def test_two_calls_that_nobody_ordered_exchange_a_variable_once(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    w, center, trains, session = _two_calls(is_ordered=False)
+    for _ in range(20):
+      before, center_before = session.run([w, center])
+      session.run(trains)
+      after, center_after = session.run([w, center])
+      # The second call may add its 2 before the exchange, or after it.
+      assert center_after - center_before in [
+          pytest.approx((before + added - center_before) / 4, rel=1e-4)
+          for added in (1, 3)]
+      assert before + 3 + center_before == pytest.approx(after + center_after)
+
+
+def test_calls_in_session_steps_of_their_own_exchange_in_each(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    w, center, trains, session = _two_calls(is_ordered=False)
+    local = middle = 0.0
+    for call in (0, 1, 0, 1, 1, 1, 0, 0):
+      session.run(trains[call])
+      local += 1 + call
+      difference = (local - middle) / 4
+      local, middle = local - difference, middle + difference
+      assert session.run([w, center]) == pytest.approx([local, middle])
+
+
+class _Assigning(tf1.train.Optimizer):
+  """Assigns by itself, and reads the step."""
+
+  def __init__(self):
+    super().__init__(False, 'Assigning')
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    rate = 1.0 / (1.0 + tf.cast(global_step.read_value(), tf.float32))
+    return tf.group(*(v.assign_sub(rate * g) for g, v in grads_and_vars))
+
+
+@pytest.mark.parametrize('wrap', [
+    lambda optimizer: optimizer,
+    lambda optimizer: variable_clipping.VariableClippingOptimizer(
+        optimizer, {'w': ()}, 9.0)], ids=['bare', 'wrapped'])
+def test_an_optimizer_that_assigns_reads_the_step(behavior, wrap):
+  del behavior
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    getter = Getter('')
+    w = _variable(getter, 'w', 0.0, use_resource=True)
+    optimizer = _optimizer(getter, wrap(_Assigning()), moving_rate=0.5)
+    train = optimizer.apply_gradients([(tf.constant(-1.0), w)], step)
+    with _session(optimizer) as session:
+      for expected in ([1, 0.5, 0.5], [2, 0.75, 0.75]):  # 1; .5 and 1 / 2.
+        session.run(train)
+        assert session.run([step, w, _center(getter, w)]) == expected
 
 
 def test_slots_made_in_a_condition_stay_on_the_worker(behavior):

@@ -72,7 +72,8 @@ def elastic_average(
 
   The penalty of `rho` is added when gradients are applied, after all changes of
   the model_fn, to each gradient that is not None. A model_fn that advances
-  `global_step` itself, without an optimizer, counts local steps.
+  `global_step` itself counts local steps. So does an optimizer that assigns to
+  the variables and the step itself, in a method `apply_gradients` of its own.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is

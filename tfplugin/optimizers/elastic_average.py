@@ -60,6 +60,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     local_step: int64, [], local. This worker's steps. Each further instance or
       call of `apply_gradients` has its own, such as local_step_1.
     elastic_average/turns: int64, [], local; only with averaged statistics.
+    elastic_average/runs: likewise; only with calls that train one variable.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
     elastic_overlap/...: a snapshot of each copy; only with `overlap`.
@@ -77,8 +78,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     * A variable made without the getter is an error that names it.
     * `synchronous=True` neither deadlocks nor delays a restarted worker.
     * `swapping_saver` finds the centre of a resource variable, not the copy.
-    * A second instance or call in one graph works, with every period. Where a
-      session step runs several calls, one of them exchanges the statistics.
+    * A second instance or call in one graph works, with every period. Where
+      session steps run several calls, a step exchanges each variable once.
 
   `tfplugin.hooks.ElasticCheckpointHook` shows a whole model_fn for a cluster.
 
@@ -169,7 +170,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     self._rho = self._settings.rho_for(opt, num_worker)
     self._local_steps = [
         elastic_start.create_local_step(ea_custom_getter.worker_device)]
-    self.runs, self.unaveraged, self._turns = [], [], []
+    self.runs, self.unaveraged = [], []
 
   @property
   def num_worker(self) -> int:
@@ -183,8 +184,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   def variables(self) -> list[tf.Variable]:
     """Returns the variables of the wrapped optimizer and of the wrapper."""
-    return [*super().variables(), *self._local_steps, *self._turns,
-            *elastic_pairs.worker_state(
+    return [*super().variables(), *self._local_steps,
+            *self._getter.turn_variables(), *elastic_pairs.worker_state(
                 self._getter.pairs, self._rho, self._settings.exchange_dtype),
             *(v for each in (*self.runs, *self.unaveraged)
               for v in each.variables())]
@@ -237,6 +238,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     exchange = elastic_exchange.Exchange(
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
+    if not _tf_internals.is_in_loop(exchange.steps_before.op):
+      self._getter.take_turns(exchange)
     # The gradients include the penalty already.
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
@@ -245,14 +248,11 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         self._getter.without_average([g for g, _ in grads_and_vars]),
         self._getter.worker_device, self.runs)
     exchange.add(*self._getter.averaged)
-    has_many_steps = _tf_internals.is_in_loop(exchange.steps_before.op)
-    if self._getter.averaged and not has_many_steps:
-      exchange.turns = self._getter.turns
-      self._turns = [exchange.turns.variable]
     self.unaveraged.append(values)
     ended = exchange.end_step([update])
     self.runs += exchange.runs
-    return values.after(ended, exchange.due, name or self.get_name())
+    return self._getter.note_call(exchange, values.after(
+        ended, exchange.due, name or self.get_name()))
 
   def elastic_distance(self) -> tf.Tensor:
     """Returns the L2 distance of this worker from the whole centre."""

@@ -12,7 +12,9 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute import placement
+from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
@@ -105,6 +107,9 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     elastic_settings.check('statistics', statistics)
     super().__init__(worker_device, statistics)
     self.averaged: list[elastic_pairs.Pair] = []  # Of those not trained.
+    # The op of each call outside of branches, and the runs of calls that train
+    # variables of others.
+    self._calls, self._noted, self._made = {}, {}, []
 
   def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
     """Returns all copies with their centres, of which there must be some.
@@ -136,14 +141,58 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
         pair.trainable or pair in self.averaged or pair in found.pairs)]
     return found
 
-  @functools.cached_property
-  def turns(self) -> worker_variables.WorkerTurns:
-    """Lets one exchange of a session step move the statistics.
+  def take_turns(self, exchange: elastic_exchange.Exchange) -> None:
+    """Lets one of the exchanges of a session step move each variable.
 
-    Several optimizers, and several calls of one, exchange them.
+    Statistics are moved by any one call. A trained variable is moved by the
+    first call that trains it. A later one moves it if the two were last due in
+    different session runs: the graph does not know the calls of this run.
     """
-    return worker_variables.WorkerTurns(
+    exchange.turns = [
+        (self.averaged, lambda due: self._statistics.take(due)),
+        *(({pair for pair in call.pairs if pair.trainable},
+           functools.partial(self._take_after, call, exchange))
+          for call in self._calls)]
+
+  def turn_variables(self) -> list[tf.Variable]:
+    """Returns the variables for turns of exchanges, as far as they exist."""
+    return [variable for made in self._made for variable in made]
+
+  def note_call(self, exchange: elastic_exchange.Exchange,
+                op: tf.Operation) -> tf.Operation:
+    """Returns the `op` of a call; later calls see it outside of branches."""
+    if not (tf.inside_function() or branching.here()[1] is not None):
+      self._calls[exchange] = op
+    return op
+
+  def _take_after(self, call: elastic_exchange.Exchange,
+                  exchange: elastic_exchange.Exchange,
+                  due: tf.Tensor) -> tf.Tensor:
+    """Returns whether it is the turn of an `exchange` after that of a call."""
+    if call not in self._noted:
+      with tf.init_scope():
+        self._noted[call] = self._runs.note(call.due)
+      _tf_internals.add_control_inputs(
+          self._calls[call], [self._noted[call][1]])
+    if exchange not in self._noted:
+      self._noted[exchange] = self._runs.note(exchange.due)
+    last, op = self._noted[exchange]
+    with tf1.control_dependencies([op]):
+      return due & tf.not_equal(self._noted[call][0], last)
+
+  @functools.cached_property
+  def _statistics(self) -> worker_variables.WorkerTurns:
+    turns = worker_variables.WorkerTurns(
         'elastic_average/turns', self.worker_device)
+    self._made.append([turns.variable])
+    return turns
+
+  @functools.cached_property
+  def _runs(self) -> worker_variables.RunNumbers:
+    runs = worker_variables.RunNumbers(
+        'elastic_average/runs', self.worker_device)
+    self._made.append(runs.variables)  # It grows.
+    return runs
 
   def __call__(self, getter: Callable, name: str, *args, **kwargs):
     """Gets a variable; see `custom_getter` of `tf.compat.v1.variable_scope`.

@@ -57,11 +57,23 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
         [v for g, v in grads_and_vars if g is not None]))
     self._scope.has_statistics = True
     adjusted = self._exchange.adjusted(grads_and_vars, self._rho)
+    counted = self._exchange.counts(global_step)
+    if _tf_internals.assigns_by_itself(_innermost(self._optimizer)):
+      counted = global_step  # It may read the step, and advance it itself.
     with self._scope.local_state():
-      return super().apply_gradients(
-          adjusted, self._exchange.counts(global_step), name,
-          skip_gradients_aggregation)
+      update = super().apply_gradients(
+          adjusted, counted, name, skip_gradients_aggregation)
+    with tf1.control_dependencies([] if update is None else [update]):
+      touched = self._exchange.touched(adjusted)
+      return tf.group(touched) if touched else update
 
   def _create_slots(self, var_list):
     with self._scope.local_state():
       super()._create_slots(var_list)
+
+
+def _innermost(optimizer):
+  """Returns the optimizer inside all wrappers."""
+  while (inner := _tf_internals.wrapped_optimizer(optimizer)) is not None:
+    optimizer = inner
+  return optimizer

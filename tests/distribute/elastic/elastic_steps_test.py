@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from tests.helpers import strategy_worker
+from tfplugin import estimator
 from tfplugin.distribute.elastic import elastic_average_strategy
 
 tf1 = tf.compat.v1
@@ -109,3 +111,51 @@ def test_an_update_past_the_penalty_is_refused(behavior, rho):
         strategy.run(tf.autograph.experimental.do_not_convert(step))
     else:
       strategy.run(tf.autograph.experimental.do_not_convert(step))
+
+
+class _Decaying(tf1.train.Optimizer):
+  """Assigns by itself; divides by the number of the step, and advances it."""
+
+  def __init__(self):
+    super().__init__(False, 'Decaying')
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    rate = 1.0 / (1.0 + tf.cast(global_step.read_value(), tf.float32))
+    with tf1.control_dependencies([
+        v.assign_sub(rate * g) for g, v in grads_and_vars]):
+      return tf.group(global_step.assign_add(1), name=name)
+
+
+def _decaying_fn(features, labels, mode):
+  del features, labels
+  w = tf1.get_variable('w', initializer=0.0)
+  return tf1.estimator.EstimatorSpec(
+      mode, loss=w + 0.0, train_op=_Decaying().apply_gradients(
+          [(tf.constant(-1.0), w)], tf1.train.get_global_step()))
+
+
+# A strategy counts exchanges, whoever advances the step. The rates are 1, 1,
+# 1 / 2, 1 / 2: the copy 1, 2 -> 1.5, 2, 2.5, of which a quarter moves.
+@pytest.mark.parametrize('form, steps, centers', [
+    ('strategy', [0, 1, 1, 2], [0, 0.5, 0.5, 1]),
+    ('devices', [0, 1, 1, 2], [0, 1, 1, 1.75]),
+    # 1, 1 / 2, 1 / 3, 1 / 4: the copy 1, 1.5 -> 1.125, 1.125 + 7 / 12.
+    ('decorator', [1, 2, 3, 4], [0, 0.375, 0.375, 0.375 + (0.75 + 7 / 12) / 4]),
+])
+def test_an_optimizer_that_assigns_reads_the_step(
+    behavior, form, steps, centers):
+  del behavior
+  settings = {'communication_period': 2, 'moving_rate': 0.25}
+  if form == 'decorator':
+    worker = strategy_worker.StrategyWorker(
+        tf.distribute.get_strategy(),
+        estimator.elastic_average(_decaying_fn, **settings))
+  else:
+    worker = strategy_worker.StrategyWorker(
+        elastic_average_strategy.ElasticAverageStrategy(
+            devices=['/cpu:0', '/cpu:1'] if form == 'devices' else None,
+            **settings), _decaying_fn)
+  for step, center in zip(steps, centers):
+    worker.step()
+    assert worker.value('global_step') == step
+    assert worker.center('w') == pytest.approx(center)

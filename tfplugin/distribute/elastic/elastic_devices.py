@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tfplugin import _tf_internals
@@ -100,6 +103,17 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   def _use_merge_call(self):
     # Otherwise optimizers would sum gradients before this class gets them.
     return True
+
+  @contextlib.contextmanager
+  def _counting(self, step, replica):
+    with self._alone(replica):
+      yield step
+
+  def steps_of(self, step: tf.Variable | None, count: int) -> Sequence:
+    """See base class; an exchange advances the step, for the first copy."""
+    if step is None or self._settings.count_steps == 'local':
+      return super().steps_of(step, count)
+    return [self._counting(step, replica) for replica in range(count)]
 
   def _create_local_step(self) -> tf.Variable:
     return elastic_start.create_local_step('/cpu:0')

@@ -60,7 +60,8 @@ class Exchange:
     inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences, if that is asked for.
     runs: The exchanges that a hook may run, in session runs of their own.
-    turns: Lets one of several exchanges in a session step move statistics.
+    turns: Variables that other exchanges of a session step move, too, each with
+      a function that returns whether it is the turn of this one.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -75,7 +76,7 @@ class Exchange:
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
-    self.turns: worker_variables.WorkerTurns | None = None
+    self.turns: list[tuple[Collection[elastic_pairs.Pair], Callable]] = []
     self._applied: worker_variables.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
     self.finite = conditional_update.FiniteUpdates(
@@ -97,7 +98,7 @@ class Exchange:
         self.steps_before, self._settings.communication_period)
     self.counters, self._counts_in = [], None
     self.has_gradients = self._is_certain = self._is_marked = False
-    self._moved = set()
+    self._moved, self._begun = set(), []
     self._context = branching.here()
 
   @property
@@ -147,10 +148,9 @@ class Exchange:
     """Returns the gradients that an optimizer is to apply.
 
     The penalty is added, with `rho` 0 where the gradients contain it already.
-    Rows that sparse gradients touch are noted. With
-    `update_order='elastic_first'` the gradients wait for the exchange of their
-    variables. A ValueError is raised for a variable without a centre, and for
-    such a wait in a branch.
+    With `update_order='elastic_first'` the gradients wait for the exchange of
+    their variables. A ValueError is raised for a variable without a centre, and
+    for such a wait in a branch.
     """
     self.has_gradients = True
     marks = self._marks()
@@ -164,15 +164,28 @@ class Exchange:
               f'strategy, and not be local. Received: {copy.name!r}, which has '
               'no centre. Make it there, or leave it out by `var_list`.')
         pairs.append(pair)
-        gradient = self._marked(
-            elastic_pairs.penalized(gradient, copy, pair, rho), pair, marks)
+        gradient = elastic_pairs.penalized(gradient, copy, pair, rho)
+        pair.note_gradient(gradient, self._settings.sparse_exchange)
+        if marks:
+          gradient = after(gradient, marks)
       result.append((gradient, copy))
     if self._settings.update_order != 'elastic_first':
       return result
     with tf1.control_dependencies(tf.nest.flatten(
         [g for g, _ in result if g is not None], expand_composites=True)):
       moved = self._exchange_if_due(pairs)
-    return [(after(g, [moved]), copy) for g, copy in result]
+    return [(after(g, moved), copy) for g, copy in result]
+
+  def touched(self, adjusted: types.GradsAndVars) -> list:
+    """Returns ops that note the rows that `adjusted` gradients touch.
+
+    An exchange forgets rows before it reads them. So a note that may be beside
+    the exchange, of another call, must follow the update.
+    """
+    noted = [(self._pairs[copy.ref()].touched, gradient)
+             for gradient, copy in adjusted if gradient is not None]
+    return [elastic_pairs.note_touched(touched, gradient)
+            for touched, gradient in noted if touched is not None]
 
   def _marks(self) -> list:
     """Returns the op that marks the step, if this is a branch of the step."""
@@ -194,21 +207,6 @@ class Exchange:
     return elastic_pairs.write(
         self._applied.variable, 'update', tf.constant(value, tf.int64))
 
-  def _marked(self, gradient, pair, marks):
-    """Returns `gradient` after `marks`; notes the rows that it touches."""
-    is_sparse = isinstance(gradient, tf.IndexedSlices)
-    pair.is_dense = pair.is_dense or not is_sparse
-    if not (self._settings.sparse_exchange and is_sparse):
-      return after(gradient, marks) if marks else gradient
-    if pair.touched is None:
-      pair.touched = worker_variables.create(
-          lambda: tf.zeros([pair.local.shape[0]], tf.bool), 'touched_rows',
-          pair.local.device)
-    mark = elastic_pairs.write(
-        pair.touched, 'update', tf.ones_like(gradient.indices, tf.bool),
-        gradient.indices)
-    return after(gradient, [mark, *marks])
-
   def counts(self, global_step: tf.Variable | None,
              ) -> tf.Variable | None:
     """Returns the counter that the optimizer, not the exchange, advances."""
@@ -229,7 +227,6 @@ class Exchange:
           "different branches of `tf.cond`. Pass `count_steps='local'`, or no "
           '`global_step` to all of them but one.')
     self._counts_in = here
-    per_graph.current().step_counts_exchanges = True
     self.counters.append((step, advance))
 
   def end_step(self, train_ops: Sequence,
@@ -237,63 +234,65 @@ class Exchange:
     """Returns an op that ends the step: `train_ops`, exchange and count."""
     elastic_settings.refuse_accumulators()
     self._settings.check_exchanged([p.center.dtype for p in self.pairs])
-    if self._settings.sparse_exchange and self.has_gradients and not any(
-        pair.touched is not None for pair in self.pairs):
-      tf1.logging.warning(
-          '`sparse_exchange` acts on variables with sparse gradients, such as '
-          'embeddings; no gradient of this step is sparse, and whole variables '
-          'are exchanged. Leave it out, or look rows up by `tf.gather` or '
-          '`tf.nn.embedding_lookup`.')
+    if self.has_gradients and all(pair.touched is None for pair in self.pairs):
+      self._settings.warn_without_rows()
     ends = graph_order.operations_of(train_ops)
     # A program may advance the counter itself; it then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
                 if not graph_order.updates(ends, step)]
+    if counters:
+      per_graph.current().step_counts_exchanges = True
     with tf1.control_dependencies(train_ops):
       # If only branches apply gradients: whether one has, since the last step.
       # Hooks may run the optimizers, in runs of their own.
       is_counted = (self._is_certain or not self._is_marked or
                     tf.greater(self._applied.value(), 0))
-      moved = self._exchange_if_due(self._pairs.values(), counters, is_counted)
+      moved = self._exchange_if_due(self.pairs, counters, is_counted)
     self.finite.summarize('elastic_average/nonfinite')
-    with tf1.control_dependencies([moved]):
+    with tf1.control_dependencies([*train_ops, *moved]):
       steps = self.steps_before + tf.cast(is_counted, tf.int64)
       return tf.group(
           elastic_pairs.write(self.local_step, 'update', steps),
           *([] if is_counted is True else [self._mark(0)]), name=name)
 
   def _exchange_if_due(self, pairs, counters=(), is_counted=True):
-    """Returns the exchange, if due, of `pairs` without one in this step."""
-    pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
-    self._moved.update(pairs)
-    if not (pairs or counters):
-      return tf.no_op()
+    """Returns the step's exchanges, if due; each of `pairs` is in one."""
+    new = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
+    self._moved.update(new)
+    if new or counters:
+      self._begun.append(self._new_exchange(new, counters, is_counted))
+    return self._begun
+
+  def _new_exchange(self, pairs, counters, is_counted):
     due = tf.logical_and(self.due, is_counted)
     start = self.steps_before
-    if self._takes_turns(pairs):
-      # A separate run gets this number alone.
-      start = 2 * start + tf.cast(self.turns.take(due), tf.int64)
+    turns = []  # For each turn, which of the pairs need it.
+    for taking, take in self.turns:
+      needs_turn = [pair in taking for pair in pairs]
+      if any(needs_turn):
+        turns.append(needs_turn)
+        # A separate run gets this number alone.
+        start = 2 * start + tf.cast(take(due), tf.int64)
     if self._overlapped is not None:
       snapshots = [self._overlapped.snapshot_of(pair) for pair in pairs]
       return self._overlapped.end_step(
           pairs, due, start,
-          lambda start: self._exchange_ops(snapshots, counters, start))
+          lambda start: self._exchange_ops(
+              snapshots, counters, turns, start))
     if is_counted is True and self._settings.communication_period == 1:
-      return self._exchange_ops(pairs, counters, start)
+      return self._exchange_ops(pairs, counters, turns, start)
     is_separate = (self._settings.may_be_separate and
                    separate_run.is_useful(pairs))
     written = _written(pairs, counters)
     if not is_separate:
       return branching.cond(
-          due, lambda: self._exchange_ops(pairs, counters, start),
+          due, lambda: self._exchange_ops(pairs, counters, turns, start),
           separate_run.false, written)
     return separate_run.SeparateRun(self.local_step.device).end_step(
         due, start, lambda start: self._exchange_ops(
-            pairs, counters, start), written, self.runs)
+            pairs, counters, turns, start), written, self.runs)
 
-  def _takes_turns(self, pairs) -> bool:
-    return self.turns is not None and not all(pair.trainable for pair in pairs)
-
-  def _exchange_ops(self, pairs, counters, start):
+  def _exchange_ops(self, pairs, counters, turns, start):
     """Returns the exchange, due or not, of the step with the number `start`."""
 
     def send(differences):
@@ -304,10 +303,10 @@ class Exchange:
       return branching.done(moves)
 
     rates = [self._settings.rate(self._num_worker)] * len(pairs)
-    if self._takes_turns(pairs):
+    for needs_turn in reversed(turns):
       start, turn = start // 2, tf.cast(start % 2, tf.float64)
-      rates = [rate if pair.trainable else elastic.as_type_of(turn, rate) * turn
-               for pair, rate in zip(pairs, rates)]
+      rates = [elastic.as_type_of(turn, rate) * turn if needs else rate
+               for needs, rate in zip(needs_turn, rates)]
     differences = pair_moves.receive_all(
         pairs, rates, self._wire(start), self._settings.has_parts)
     if not (self.finite.is_asked and pairs):
@@ -317,7 +316,8 @@ class Exchange:
         [pair.center.name if pair.is_snapshot else copy.name
          for pair in pairs for copy in pair.copies], start)
     return branching.cond(
-        is_finite, lambda: send(differences), lambda: self._skip(pairs),
+        is_finite, lambda: send(differences),
+        lambda: self._skip(pairs, differences),
         _written(pairs, counters))
 
   def _wire(self, steps_before) -> pair_moves.Wire | None:
@@ -328,11 +328,12 @@ class Exchange:
     return pair_moves.Wire(dtype, wire_types.dither_of(
         steps_before // self._settings.communication_period))
 
-  def _skip(self, pairs) -> tf.Tensor:
+  def _skip(self, pairs, differences) -> tf.Tensor:
     """Counts a skipped exchange."""
     return branching.done([
-        *self.finite.count(), *(op for pair in pairs
-                                for op in pair_moves.move_nothing(pair))])
+        *self.finite.count(),
+        *(op for pair, each in zip(pairs, differences)
+          for op in pair_moves.move_nothing(pair, each))])
 
 
 def _written(pairs, counters) -> list[tf.Variable]:

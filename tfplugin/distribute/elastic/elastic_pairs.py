@@ -84,6 +84,15 @@ class Pair:
           lambda: tf.zeros(self.local.shape, self.local.dtype.base_dtype),
           f'{FEEDBACK}/{self.local.name.split(":")[0]}', self.local.device)
 
+  def note_gradient(self, gradient: types.Gradient, keeps_rows: bool) -> None:
+    """Makes the variable of the touched rows, if gradients touch some only."""
+    is_sparse = isinstance(gradient, tf.IndexedSlices)
+    self.is_dense = self.is_dense or not is_sparse
+    if keeps_rows and is_sparse and self.touched is None:
+      self.touched = worker_variables.create(
+          lambda: tf.zeros([self.local.shape[0]], tf.bool), 'touched_rows',
+          self.local.device)
+
   def variables(self) -> list[tf.Variable]:
     """Returns the variables that an exchange writes."""
     return [v for v in (*self.copies, self.center, self.local_center,
@@ -99,6 +108,14 @@ def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
   pull = elastic.exploration_gradient(
       copy.read_value(), pair.local_center.read_value(), rho)
   return pull if gradient is None else tf.convert_to_tensor(gradient) + pull
+
+
+def note_touched(touched: tf.Variable,
+                 gradient: types.Gradient) -> tf.Operation:
+  """Returns the op that notes the rows, maybe all, of a gradient."""
+  rows = (gradient.indices if isinstance(gradient, tf.IndexedSlices) else
+          tf.range(touched.shape[0]))
+  return write(touched, 'update', tf.ones_like(rows, tf.bool), rows)
 
 
 def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,

@@ -272,6 +272,15 @@ class ElasticSettings(ElasticOptions):
           '`apply_gradients` assigns to the variables. Leave them out, or '
           'use an optimizer that does not override `apply_gradients`.')
 
+  def warn_without_rows(self) -> None:
+    """Warns if `sparse_exchange` has no effect, as no gradient is sparse."""
+    if self.sparse_exchange:
+      tf1.logging.warning(
+          '`sparse_exchange` acts on variables with sparse gradients, such as '
+          'embeddings; no gradient of this step is sparse, and whole variables '
+          'are exchanged. Leave it out, or look rows up by `tf.gather` or '
+          '`tf.nn.embedding_lookup`.')
+
   def check_has_hooks(self, result: Any) -> None:
     """Raises a ValueError for `overlap`, as `result` has no hooks."""
     if self.overlap:

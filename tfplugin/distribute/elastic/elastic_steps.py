@@ -157,7 +157,10 @@ class ElasticSteps(met_updates.MetUpdates):
     # All devices may share one gradient.
     flat = [pair for each, own in zip(values, copies)
             for pair in zip(each * (len(own) // len(each)), own)]
-    adjusted = iter(self._exchange().adjusted(flat, self._settings.rho))
+    adjusted = self._exchange().adjusted(flat, self._settings.rho)
+    touched = self._exchange().touched(adjusted)
+    adjusted = iter([(elastic_exchange.after(g, touched), v)
+                     for g, v in adjusted] if touched else adjusted)
     return [_tf_internals.regroup([next(adjusted)[0] for _ in own])
             for own in copies]
 

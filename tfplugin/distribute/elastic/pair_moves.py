@@ -82,9 +82,10 @@ class Differences(NamedTuple):
 
 
 def seen_of(pair: elastic_pairs.Pair, wire: Wire | None = None,
-            sizes: Sequence[int] | None = None) -> Seen:
+            sizes: Sequence[int] | None = None,
+            moving_rate: elastic.Rate = 1.0) -> Seen:
   """Returns the centre's value, at the centre's device."""
-  rows = _touched_rows(pair)
+  rows = _touched_rows(pair, moving_rate)
   with placement.only_on(pair.center.device):
     parts = _parted(elastic_pairs.read(pair.center, rows), sizes)
     if is_rounded(pair, wire):
@@ -104,7 +105,7 @@ def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
   of a variable with one copy; None keeps the variable's type. `seen` is the
   result of `seen_of` at the worker; None: TensorFlow sends it.
   """
-  seen = seen or seen_of(pair, wire)
+  seen = seen or seen_of(pair, wire, None, moving_rate)
   if is_rounded(pair, wire):
     return _rounded_differences(pair, moving_rate, wire, seen)
   differences = []
@@ -191,19 +192,21 @@ def move(pair: elastic_pairs.Pair, differences: Differences,
     moves += [*kept, elastic_pairs.write(
         pair.center, 'add', _arriving(pair, differences), rows,
         use_locking=use_locking)]
-  if pair.touched is not None:
-    with tf1.control_dependencies(moves):
-      moves = [elastic_pairs.write(
-          pair.touched, 'update', tf.zeros_like(pair.touched))]
   return tf.group(*[m for m in moves if m is not None])
 
 
-def move_nothing(pair: elastic_pairs.Pair) -> list:
-  """Returns the ops of a skipped exchange: they set snapshots to 0."""
-  return [
+def move_nothing(pair: elastic_pairs.Pair, differences: Differences) -> list:
+  """Returns the ops of a skipped exchange.
+
+  They set snapshots to 0, and note the touched rows again.
+  """
+  rows = differences.rows
+  noted = [] if rows is None else [elastic_pairs.write(
+      pair.touched, 'update', tf.ones_like(rows, tf.bool), rows)]
+  return [*noted, *(
       elastic_pairs.write(
           copy, 'update', tf.zeros(copy.shape, copy.dtype.base_dtype))
-      for copy in pair.copies if pair.is_snapshot]
+      for copy in pair.copies if pair.is_snapshot)]
 
 
 def _arriving(pair: elastic_pairs.Pair, differences: Differences) -> tf.Tensor:
@@ -234,12 +237,22 @@ def _joined(parts: Sequence[tf.Tensor], like: tf.Variable) -> tf.Tensor:
     return tf.reshape(tf.concat(parts, 0), like.shape)
 
 
-def _touched_rows(pair: elastic_pairs.Pair) -> tf.Tensor | None:
-  """Returns the ids of the rows to exchange; None: the whole variable."""
+def _touched_rows(pair: elastic_pairs.Pair,
+                  moving_rate: elastic.Rate) -> tf.Tensor | None:
+  """Returns the ids of the rows to exchange; None: the whole variable.
+
+  They are forgotten before they are read: a later change is noted anew. With a
+  rate of 0 no row moves.
+  """
   if pair.touched is None or pair.is_dense:
     return None
   with placement.only_on(pair.touched.device):
-    return tf.reshape(tf.where(pair.touched.read_value()), [-1])
+    moves = tf.logical_and(
+        pair.touched.read_value(), tf.not_equal(moving_rate, 0))
+    rows = tf.reshape(tf.where(moves), [-1])
+    with tf1.control_dependencies([elastic_pairs.write(
+        pair.touched, 'update', tf.zeros_like(rows, tf.bool), rows)]):
+      return tf.identity(rows)
 
 
 def receive_all(
@@ -247,7 +260,8 @@ def receive_all(
     wire: Wire | None = None, has_parts: bool = False,
 ) -> list[Differences]:
   """Returns `differences_of` for variables that share messages."""
-  seen = _all_seen(pairs, wire, _limits(pairs, wire) if has_parts else {})
+  seen = _all_seen(pairs, moving_rates, wire,
+                   _limits(pairs, wire) if has_parts else {})
   arrived = _carried([each.sent for each in seen], [
       _way_to_worker(pair) for pair in pairs])
   return [differences_of(
@@ -266,7 +280,7 @@ def send_all(pairs: Sequence[elastic_pairs.Pair],
           for pair, each, sent in zip(pairs, differences, arrived)]
 
 
-def _all_seen(pairs, wire, limits):
+def _all_seen(pairs, moving_rates, wire, limits):
   """Returns `seen_of` for several variables."""
   # The variable that is read last is sent first: TensorFlow runs other ready
   # ops before a send, and none are left after the last read. This holds on a
@@ -274,10 +288,10 @@ def _all_seen(pairs, wire, limits):
   # values are encoded first. Without these control dependencies the order is
   # arbitrary. Row ids come from the worker: waiting for another variable's rows
   # would add a message.
-  result, before = {}, {}
+  result, before, rates = {}, {}, dict(zip(pairs, moving_rates))
   for pair in sorted(pairs, key=_num_elements):
     if pair.touched is not None:
-      result[pair] = seen_of(pair, wire)
+      result[pair] = seen_of(pair, wire, None, rates[pair])
       continue
     with tf1.control_dependencies(before.get(pair.center.device, ())):
       seen = result[pair] = seen_of(

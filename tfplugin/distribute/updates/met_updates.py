@@ -133,6 +133,16 @@ class MetUpdates(_tf_internals.StepOperations):
 
     return met
 
+  def steps_of(self, step: tf.Variable | None,
+               count: int) -> Sequence[contextlib.AbstractContextManager]:
+    """Returns a context for each of `count` copies, with the step it advances.
+
+    A step that has one copy for all is the first one's.
+    """
+    copies = [] if step is None else copies_of(self._container_strategy(), step)
+    return [contextlib.nullcontext(each) for each in (
+        copies if len(copies) > 1 else [step] + [None] * (count - 1))]
+
   @contextlib.contextmanager
   def in_step(self, is_step: bool = True) -> Iterator[bool]:
     """Yields whether a call, if it belongs to a step, is a whole one."""
@@ -180,7 +190,7 @@ class OnEachCopy:
     reduced = extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
     updates = []
     all_copies = list(zip(*(copies_of(strategy, v) for _, v in pairs)))
-    steps = _steps_of(strategy, global_step, len(all_copies))
+    steps = extended.steps_of(global_step, len(all_copies))
     # Each copy may create state under the same names as the first copy.
     stores = [_tf_internals.copy_of_variable_store() for _ in all_copies[1:]]
     for index, copies in enumerate(all_copies):
@@ -190,9 +200,10 @@ class OnEachCopy:
       with tf1.device(extended.worker_devices[index]), \
           _store(stores[index - 1] if index else None), \
           self._making_state(strategy, owners, index), \
+          steps[index] as step, \
           extended.audit_here().passing(copies):
         updates.append(self._optimizer.apply_gradients(
-            own, global_step=steps[index], name=name, **apply_kwargs))
+            own, global_step=step, name=name, **apply_kwargs))
     updates = [update for update in updates if update is not None]
 
     def nothing_left(component, gradient):
@@ -243,15 +254,6 @@ def copies_of(strategy, variable: tf.Variable) -> Sequence[tf.Variable]:
   if isinstance(variable, _tf_internals.AggregatingVariable):
     variable = variable.get()
   return strategy.experimental_local_results(variable)
-
-
-def _steps_of(strategy, step: tf.Variable | None, count: int) -> Sequence:
-  """Returns the step that each of `count` copies advances.
-
-  A step that has one copy for all is the first one's.
-  """
-  copies = [] if step is None else copies_of(strategy, step)
-  return copies if len(copies) > 1 else [step] + [None] * (count - 1)
 
 
 def _of_copy(strategy, gradient: Any, index: int) -> types.Gradient:

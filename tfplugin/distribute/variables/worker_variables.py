@@ -121,3 +121,46 @@ class WorkerTurns:
     with tf1.control_dependencies([self._before]), (
         placement.only_on(self.variable.device)):
       return tf.cond(tf.identity(where), ask, lambda: tf.constant(False))
+
+
+class RunNumbers:
+  """Numbers of session runs, by which parts of a graph know each other's runs.
+
+  Variables created:
+    <name>: int64, [], local; on the worker. One more for each part.
+
+  Example:
+    >>> with tf.Graph().as_default():
+    ...   numbers = RunNumbers('numbers')
+    ...   lasts, notes = zip(*(numbers.note(True) for _ in range(2)))
+    ...   with tf.compat.v1.Session() as session:
+    ...     _ = session.run([v.initializer for v in numbers.variables])
+    ...     for run in (notes, notes[1:], ()):
+    ...       print(*session.run([*lasts, *run])[:2])
+    0 0
+    1 1
+    1 3
+  """
+
+  def __init__(self, name: str, device: str = ''):
+    """Creates the variable under its full name, on the worker's `device`."""
+    self._name, self._device = name, device
+    self.variables = [create(lambda: tf.zeros([], tf.int64), name, device)]
+    with tf.init_scope(), placement.only_on(device):
+      self._number = self.variables[0].read_value() + 1  # Once in a run.
+
+  def note(self, where: tf.Tensor) -> tuple[tf.Tensor, tf.Operation]:
+    """Returns the number that a part noted last, and an op that notes this run.
+
+    The op notes nothing unless `where`. The number is of a run before this one.
+    Numbers grow from 1 on, with gaps.
+    """
+    last = create(lambda: tf.zeros([], tf.int64), self._name, self._device)
+    self.variables.append(last)
+    with tf.init_scope(), placement.only_on(self._device):
+      noted = last.read_value()
+    with tf1.control_dependencies([self._number, noted]), (
+        placement.only_on(self._device)):
+      return noted, tf.group(
+          last.assign(tf.where(where, self._number, noted), read_value=False),
+          self.variables[0].assign_add(1, read_value=False))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import numpy as np
 import pytest
@@ -97,8 +98,10 @@ def _by_decorator(losses=(_loss,), **settings):
 
 _FORMS = {
     'optimizer': _by_optimizer,
-    'optimizer, references': lambda: _by_optimizer(use_resource=False),
-    'optimizer, float16': lambda: _by_optimizer(exchange_dtype='float16'),
+    'optimizer, references': functools.partial(
+        _by_optimizer, use_resource=False),
+    'optimizer, float16': functools.partial(
+        _by_optimizer, exchange_dtype='float16'),
     'decorator': _by_decorator,
 }
 
@@ -154,6 +157,64 @@ def test_all_rows_move_if_another_optimizers_gradient_is_dense(behavior):
         session.run(train_op)
         np.testing.assert_allclose(session.run(
             elastic_graphs.center(getter, table))[:, 0], expected, rtol=1e-6)
+
+
+def _other_loss(table, ids):
+  """Its gradient is 1 in the row after each that is asked for."""
+  return tf.reduce_sum(tf.gather(table, ids + 1))
+
+
+@pytest.mark.parametrize('form', ['optimizer', 'decorator'])
+def test_with_elastic_first_a_row_moves_after_it_was_touched(behavior, form):
+  settings = {'update_order': 'elastic_first', 'communication_period': 1}
+  with _FORMS[form](**settings) as worker:
+    for ids, rows in (
+        ([0], [1, 1, 1]), ([2], [.95, 1, 1]), ([2], [.95, 1, .95])):
+      worker.step(ids, 1)
+      np.testing.assert_allclose(worker.center()[:, 0], rows, rtol=1e-6)
+
+
+def test_with_elastic_first_rows_of_two_calls_move(behavior):
+  with _by_decorator((_loss, _other_loss), update_order='elastic_first',
+                     communication_period=1) as worker:
+    for row in (1, .95, .9):  # The copy .9; .95 - .1; .9 - .1.
+      worker.step([0], 1)
+      np.testing.assert_allclose(
+          worker.center()[:, 0], [row, row, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize('form', ['optimizer', 'decorator'])
+def test_a_row_of_a_skipped_exchange_moves_in_the_next(behavior, form):
+  with _FORMS[form](on_nonfinite='drop', communication_period=1) as worker:
+    worker.set_row(0, np.nan)
+    worker.step([0], 1)
+    worker.set_row(0, 1.0)
+    np.testing.assert_allclose(worker.copy()[:, 0], [.9, 1, 1])
+    worker.step([2], 1)
+    for values in (worker.center(), worker.copy()):
+      np.testing.assert_allclose(values[:, 0], [.95, 1, .95], rtol=1e-6)
+
+
+def test_a_row_that_another_call_changes_during_an_exchange_moves_later(
+    behavior):
+  del behavior
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    table = elastic_graphs.variable(getter, value=_START)
+    optimizer = elastic_graphs.make_optimizer(
+        getter, elastic_graphs.sgd(0.1), sparse_exchange=True, moving_rate=0.5)
+    trains = [optimizer.minimize(_loss(table, [0]))]
+    with tf1.control_dependencies(trains):
+      values = tf.identity(tf.ones([1, 1]))
+    # The row is known before the first exchange, and changes after it.
+    trains.append(optimizer.apply_gradients([(tf.IndexedSlices(
+        values, tf.constant([1]), tf.constant([3, 1])), table)]))
+    with elastic_graphs.session(optimizer) as session:
+      # Row 1: the copy .9; (.9 + 1) / 2 - .1; (.85 + .95) / 2 - .1.
+      for rows in ([.95, 1, 1], [.9, .95, 1], [.85, .9, 1]):
+        session.run(trains)
+        np.testing.assert_allclose(session.run(
+            elastic_graphs.center(getter, table))[:, 0], rows, rtol=1e-6)
 
 
 @pytest.mark.parametrize('rho', [0.1, None])

@@ -48,3 +48,32 @@ def test_statistics_are_exchanged_once_in_a_session_step(behavior, settings):
     return
   # A quarter of 4 - 0 and of 4 - 1; of 2 - 0 and of 3.5 - 0.5.
   assert [mean_center, *others] == [1.75, 1.25, 1.25]
+
+
+@pytest.mark.parametrize('settings', [
+    {}, {'overlap': True}, {'exchange_dtype': 'float16'},
+    {'on_nonfinite': 'drop'}], ids=str)
+def test_a_variable_of_two_calls_is_exchanged_once_in_a_session_step(
+    behavior, settings):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=1)
+  with tf.Graph().as_default(), tf1.device(cluster.device_setter(0)):
+    tf1.train.create_global_step()
+    getter = elastic_graphs.Getter('/job:worker/task:0')
+    with getter.scope():
+      w = tf1.get_variable('w', initializer=0.0)
+    optimizer = elastic_graphs.make_optimizer(
+        getter, communication_period=2, moving_rate=0.25, **settings)
+    trains = [optimizer.minimize(-1.0 * w)]
+    with tf1.control_dependencies(trains):
+      trains.append(optimizer.minimize(-2.0 * w))
+    center = getter.pair_of(w).center
+    with tf1.train.MonitoredTrainingSession(
+        cluster.target('worker', 0), save_checkpoint_secs=None,
+        hooks=[optimizer.make_session_run_hook(True, 0)],
+        save_summaries_steps=None, log_step_count_steps=None) as session:
+      for _ in range(4):
+        session.run(trains)
+    # 3 + 1, of which a quarter moves; 3 + 2 + 3 + 1 - 1 likewise.
+    with cluster.session(0, tf1.get_default_graph()) as session:
+      assert session.run(center) == 3.0
