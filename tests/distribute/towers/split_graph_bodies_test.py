@@ -45,6 +45,15 @@ def _in_branch(row, hidden):
   return tf.cond(tf.reduce_sum(row) > 0, branch, lambda: hidden)
 
 
+def _jacobian(row, hidden):
+  # Shape inference of `TanhGrad` sees only one of its inputs.
+  del row
+  with tf.GradientTape() as tape:
+    tape.watch(hidden)
+    result = tf.tanh(hidden @ [[1., -1., 2.], [0.5, 1., 3.]])
+  return tape.batch_jacobian(result, hidden)
+
+
 def _model_fn(features, labels, mode, params):
   hidden = tf.tanh(tf1.layers.dense(
       features, 2, kernel_initializer=tf1.initializers.random_normal(seed=1)))
@@ -58,7 +67,8 @@ def _model_fn(features, labels, mode, params):
 
 @pytest.mark.filterwarnings('ignore:`tf.layers')
 @pytest.mark.parametrize('drop_remainder', (False, True))
-@pytest.mark.parametrize('use', (_hessian, _in_map, _in_function, _in_branch))
+@pytest.mark.parametrize('use', (
+    _hessian, _in_map, _in_function, _in_branch, _jacobian))
 def test_gradients_in_a_body(behavior, use, drop_remainder):
   one_device.assert_equals_one_device(
       _model_fn, lambda: tf.data.Dataset.from_tensor_slices((_X, _Y)).batch(
