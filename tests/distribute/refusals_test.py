@@ -33,17 +33,51 @@ def test_own_scope_is_entered_again():
   assert not tf.distribute.has_strategy()
 
 
+def _model_fn(features, labels, mode):
+  step = tf.compat.v1.train.get_global_step()
+  return tf.estimator.EstimatorSpec(
+      mode, loss=tf.reduce_mean(features - labels),
+      train_op=step.assign_add(1))
+
+
+def _train(estimator, input_fn):
+  estimator.train(input_fn)
+
+
+def _train_steps(estimator, input_fn):
+  estimator.train(input_fn, steps=1)
+
+
+def _train_and_evaluate(estimator, input_fn):
+  tf.estimator.train_and_evaluate(
+      estimator, tf.estimator.TrainSpec(input_fn, max_steps=1),
+      tf.estimator.EvalSpec(input_fn))
+
+
+CLUSTER = {'cluster': {'chief': ['localhost:1'], 'ps': ['localhost:2']},
+           'task': {'type': 'chief', 'index': 0}}
+
+
 @pytest.mark.parametrize('cls', [
     distribute.TowerStrategy, distribute.CrossShardStrategy,
     distribute.ElasticAverageStrategy, distribute.DropStaleGradientStrategy,
+    distribute.PackedParameterServerStrategy,
     distribute.VariableClippingStrategy])
-def test_the_class_in_the_place_of_an_instance_is_refused(tmp_path, cls):
-  estimator = tf.estimator.Estimator(
-      lambda features, labels, mode: None,
-      config=tf.estimator.RunConfig(str(tmp_path), train_distribute=cls))
+@pytest.mark.parametrize('key, call, cluster', [
+    ('train_distribute', _train, None),
+    ('train_distribute', _train_steps, None),
+    ('train_distribute', _train_and_evaluate, CLUSTER),
+    ('eval_distribute', _train_and_evaluate, None)])
+def test_the_class_in_the_place_of_an_instance_is_refused(
+    monkeypatch, tmp_path, cls, key, call, cluster):
+  if cluster is not None:
+    monkeypatch.setenv('TF_CONFIG', json.dumps(cluster))
+  estimator = tf.estimator.Estimator(_model_fn, config=tf.estimator.RunConfig(
+      str(tmp_path), **{key: cls}))
   with pytest.raises(TypeError, match=(
-      '`train_distribute` must be an instance.*Received: its class. Call it')):
-    estimator.train(lambda: tf.data.Dataset.from_tensors((X, X)))
+      '`train_distribute` and `eval_distribute` must be an instance.*Received: '
+      'its class. Call it')):
+    call(estimator, lambda: tf.data.Dataset.from_tensors((X, X)))
 
 
 def test_another_scope_is_refused_and_both_are_named():

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of CrossShardOptimizer around wrappers that a program writes."""
+"""Tests of wrappers that a program writes: they get sums over shards."""
 
 from __future__ import annotations
 
@@ -54,6 +54,31 @@ class Assigning(Squaring):
 
   def apply_gradients(self, grads_and_vars, global_step=None, name=None):
     return tf.group(*[v.assign_sub(g) for g, v in grads_and_vars], name=name)
+
+
+class Accumulating(Squaring):
+  """Applies the sum of the gradients of all steps."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    total = tf1.get_variable(
+        'total', initializer=0.0, trainable=False, use_resource=True)
+    (gradient, variable), = grads_and_vars
+    with tf.control_dependencies([total.assign_add(gradient)]):
+      return tf.cond(total > 0.0, lambda: tf.group(self.base.apply_gradients(
+          [(total.read_value(), variable)], global_step)), tf.no_op)
+
+
+class AddingOwn(Squaring):
+  """Applies the gradient of a loss of its own, too."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+    pairs = list(grads_and_vars)
+    index = tf.distribute.get_replica_context().replica_id_in_sync_group
+    own, = tf.gradients(pairs[0][1] * tf.gather(
+        tf.constant(four_shards.GRADIENTS), index), [pairs[0][1]])
+    with tf.control_dependencies([
+        self.base.apply_gradients(pairs, global_step)]):
+      return self.base.apply_gradients([(own, pairs[0][1])])
 
 
 # The sum of the gradients is 15, and its mean over the shards 3.75.
@@ -137,3 +162,76 @@ def test_a_wrapper_gets_the_sum_of_its_group(behavior):
   # The strategy's groups: 1 + 2 and 4 + 8.
   np.testing.assert_array_equal(
       four_shards.train(strategy, make_train_op), [91, 91, -44, -44])
+
+
+# By the strategy, or by the optimizer in it.
+FORMS = {'strategy': lambda optimizer: optimizer,
+         'optimizer': lambda optimizer: cross_shard.CrossShardOptimizer(
+             optimizer, SUM)}
+
+
+def _train(wrap, groups=None, reduction=SUM, steps=1):
+  return four_shards.train(cross_shard_strategy.CrossShardStrategy(
+      four_shards.CPUS, reduction, groups), lambda weight, x: wrap(
+          weight).minimize(weight * x), steps)
+
+
+@pytest.mark.parametrize('reduction, gradient', [
+    (SUM, 15.0), ('weighted_mean', 3.75)])
+@pytest.mark.parametrize('make', (Squaring, Checking, lambda sgd: Squaring(
+    Assigning(sgd))))
+def test_the_strategy_gives_a_wrapper_the_sum(
+    behavior, caplog, make, reduction, gradient):
+  np.testing.assert_array_equal(
+      _train(lambda _: make(SGD(1.0)), reduction=reduction),
+      [100 - gradient ** 2] * 4)
+  assert 'changes its own gradients' not in caplog.text
+
+
+@pytest.mark.parametrize('wrap', (
+    lambda v: variable_clipping.VariableClippingOptimizer(
+        Squaring(SGD(1.0)), [(v, [])], 4.0),
+    lambda v: Squaring(variable_clipping.VariableClippingOptimizer(
+        SGD(1.0), [(v, [])], 4.0))))
+def test_the_strategy_and_wrappers_of_both_kinds(behavior, wrap):
+  np.testing.assert_allclose(_train(wrap), [-4.0] * 4, rtol=1e-6)
+
+
+def test_the_strategy_gives_a_wrapper_the_sum_of_its_group(behavior):
+  np.testing.assert_array_equal(
+      _train(lambda _: Squaring(SGD(1.0)), [[0, 1], [2, 3]]),
+      [91, 91, -44, -44])
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_what_a_wrapper_accumulates_is_summed_once(behavior, form):
+  # 15 after the first step, and 30 after the second.
+  np.testing.assert_array_equal(
+      _train(lambda _: FORMS[form](Accumulating(SGD(1.0))), steps=2),
+      [100 - 45] * 4)
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_a_gradient_that_a_wrapper_takes_is_summed(behavior, form):
+  np.testing.assert_array_equal(
+      _train(lambda _: FORMS[form](AddingOwn(SGD(1.0)))), [100 - 30] * 4)
+
+
+def test_an_optimizer_inside_that_assigns_alone_is_summed_once(behavior):
+  class Alone(tf1.train.Optimizer):
+    """Holds no optimizer."""
+
+    def __init__(self):
+      super().__init__(False, 'Alone')
+
+    apply_gradients = Assigning.apply_gradients
+
+  class Computing(Squaring):
+    """A wrapper that computes its gradients itself."""
+
+    compute_gradients = tf1.train.Optimizer.compute_gradients
+
+  np.testing.assert_array_equal(
+      _train(lambda _: Alone()), [85] * 4)
+  np.testing.assert_array_equal(
+      _train(lambda _: Computing(Alone())), [100 - 15.0 ** 2] * 4)

@@ -238,11 +238,17 @@ def gradients_of_graph_through(graph: tf.Graph, take: Callable) -> None:
 
 
 def _take_of_graph() -> Callable | None:
-  """Returns the function that takes the gradients of the current graph."""
-  takes = getattr(tf1.get_default_graph(), _TAKES, None)
-  return takes and (lambda helper, **arguments: functools.reduce(
+  """Returns the function that takes gradients in the current graph.
+
+  A branch, loop or function of v2 takes gradients of the graphs around it, too.
+  """
+  graph, takes = tf1.get_default_graph(), []
+  while graph is not None:
+    takes += getattr(graph, _TAKES, [])
+    graph = getattr(graph, 'outer_graph', None)
+  return None if not takes else lambda helper, **arguments: functools.reduce(
       lambda earlier, take: functools.partial(take, earlier), takes, helper)(
-          **arguments))
+          **arguments)
 
 
 def _taking(take_here: Callable[[], Callable | None],

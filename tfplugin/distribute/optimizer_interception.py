@@ -29,6 +29,8 @@ from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
 
+# Attribute of the `apply_gradients` of tfplugin's wrappers.
+_OWN = 'tfplugin_interceptable'
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
 # Per thread: a strategy builds each replica in a separate thread.
@@ -86,7 +88,7 @@ class Interception:
     """Applies gradients with the wrapper of `optimizer`."""
     if not self._only(optimizer):
       with _as_innermost(self._outer):
-        return apply_gradients(*args, **kwargs)
+        return _meet(apply_gradients, optimizer, *args, **kwargs)
     step = tf1.train.get_global_step()
     with _as_innermost(self._outer), self.audit.passing([
         *tf1.trainable_variables(), *([] if step is None else [step])]):
@@ -115,7 +117,13 @@ def interceptable(apply_gradients: Callable) -> Callable:
     return current.apply(
         self, functools.partial(apply_gradients, self), *args, **kwargs)
 
+  setattr(apply, _OWN, True)
   return _tf_internals.met_already(apply)
+
+
+def is_interceptable(optimizer: tf1.train.Optimizer) -> bool:
+  """Returns whether `optimizer` is a wrapper of tfplugin."""
+  return hasattr(type(optimizer).apply_gradients, _OWN)
 
 
 def holds(optimizer: Any, kind: type) -> bool:

@@ -106,6 +106,7 @@ class ParameterServerStrategy(refusals.NoKerasSessions,
   _eager_remedy = ('for `Model.fit` and tf.function use '
                    '`tf.distribute.MirroredStrategy`')
 
+  @refusals.on_instance
   def scope(self):
     """Enters as `tf.distribute.Strategy.scope`; raises in eager mode."""
     self._refuse_eager()

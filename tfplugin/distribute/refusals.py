@@ -20,7 +20,9 @@ Clipping and packed parameter servers refuse none. Under a decorator
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -29,6 +31,24 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_task
 
 _ESTIMATOR = 'tensorflow_estimator'
+
+
+def on_instance(method: Callable) -> Callable:
+  """Returns a strategy's method that refuses to be called on the class.
+
+  Estimator calls it so where a RunConfig has the class in place of an instance.
+  """
+
+  @functools.wraps(method)
+  def checked(*args: Any, **kwargs: Any) -> Any:
+    if not (args and isinstance(args[0], OneStrategy)):
+      raise TypeError(
+          '`train_distribute` and `eval_distribute` must be an instance of a '
+          'strategy. Received: its class. Call it, e.g. '
+          '`RunConfig(train_distribute=TowerStrategy())`.')
+    return method(*args, **kwargs)
+
+  return checked
 
 
 class OneStrategy:
@@ -42,12 +62,14 @@ class OneStrategy:
     """The strategy's name in messages."""
     return type(self).__name__
 
-  def configure(self, *args: Any, **kwargs: Any) -> None:
-    """Configures as `tf.distribute.Strategy`; Estimator calls it first.
+  @property
+  def extended(self) -> tf.distribute.StrategyExtended:
+    """The `extended` of the strategy; Estimator asks before it configures."""
+    return super().extended
 
-    Raises TypeError if `train_distribute` is the class of a strategy.
-    """
-    _check_is_instance(self)
+  @on_instance
+  def configure(self, *args: Any, **kwargs: Any) -> None:
+    """Configures as `tf.distribute.Strategy`."""
     super().configure(*args, **kwargs)
 
   def __bool__(self) -> bool:
@@ -60,6 +82,7 @@ class OneStrategy:
     _mend_early_stopping()
     return super().__deepcopy__(memo)
 
+  @on_instance
   def scope(self):
     """Enters the scope as `tf.distribute.Strategy.scope`.
 
@@ -85,13 +108,12 @@ class NoKerasSessions(OneStrategy):
   may request its own session.
   """
 
+  @on_instance
   def configure(self, *args: Any, **kwargs: Any) -> None:
     """Configures as `tf.distribute.Strategy.configure`, but not for Keras.
 
-    Raises RuntimeError in the scope of a strategy, outside any replica. Raises
-    TypeError if `train_distribute` is the class of a strategy.
+    Raises RuntimeError in the scope of a strategy, outside any replica.
     """
-    _check_is_instance(self)
     if (tf.distribute.has_strategy() and
         tf.distribute.in_cross_replica_context()):
       raise RuntimeError(
@@ -141,14 +163,6 @@ def refuse_keras_step_count(fn, strategy: tf.distribute.Strategy,
   refuse_keras_update(
       fn, f'{strategy.described_as} decides when the global step advances',
       remedy)
-
-
-def _check_is_instance(called_on: Any) -> None:
-  """Raises TypeError if a method was called on the class of a strategy."""
-  if not isinstance(called_on, OneStrategy):
-    raise TypeError(
-        '`train_distribute` must be an instance of a strategy. Received: its '
-        'class. Call it, e.g. `RunConfig(train_distribute=TowerStrategy())`.')
 
 
 def _mend_early_stopping() -> None:

@@ -15,6 +15,7 @@ from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import reduced_gradients
 from tfplugin.optimizers import wrapper
@@ -227,14 +228,7 @@ class _Application:
   @property
   def takes_sums(self) -> bool:
     """Whether a wrapper of the program is given the sums, as on TPU."""
-    optimizer = self._optimizer
-    while optimizer is not None:
-      if _tf_internals.hands_on(optimizer) and not (
-          isinstance(optimizer, wrapper.OptimizerWrapper) or
-          _tf_internals.implements_updates(optimizer)):
-        return True
-      optimizer = _tf_internals.wrapped_optimizer(optimizer)
-    return False
+    return sums_for_wrappers.takes_sums(self._optimizer)
 
   def apply_sums(self, grads_and_vars: types.GradsAndVars,
                  summing: contextlib.AbstractContextManager | None):
@@ -250,15 +244,13 @@ class _Application:
           'applied in a graph or a tf.function. Received: eager execution of '
           f'{type(self._optimizer).__name__}. Decorate the step with '
           '`tf.function`.')
-    sums = reduced_gradients.sums_of(
-        grads_and_vars,
-        contextlib.nullcontext() if summing is None else summing)
-    own = contextlib.nullcontext() if (
-        summing is not None and reduced_gradients.is_one_group()) else (
-            optimizer_interception.Interception(
-                reduced_gradients.PerCopy, reduced_gradients.PerCopy,
-                only=reduced_gradients.is_applied_per_copy).active())
-    with own:
+    if summing is not None:
+      return sums_for_wrappers.OfSums(self._optimizer, summing).apply_gradients(
+          grads_and_vars, global_step=self._global_step, name=self._name)
+    sums = sums_for_wrappers.sums_of(grads_and_vars, contextlib.nullcontext())
+    with optimizer_interception.Interception(
+        reduced_gradients.PerCopy, reduced_gradients.PerCopy,
+        only=reduced_gradients.is_applied_per_copy).active():
       return self._optimizer.apply_gradients(
           sums, global_step=self._global_step, name=self._name)
 

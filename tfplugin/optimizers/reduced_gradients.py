@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from types import SimpleNamespace
 
@@ -13,39 +12,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
-from tfplugin.distribute.variables import same_values
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
-
-
-def sums_of(
-    grads_and_vars: types.GradsAndVars,
-    summing: contextlib.AbstractContextManager) -> list:
-  """Returns (sum over all replicas, variable) tuples; None stays None.
-
-  The strategy sums as for an optimizer, inside `summing`.
-  """
-  pairs = [(g, v) for g, v in grads_and_vars if g is not None]
-
-  def reduce(strategy, pairs):
-    with summing:
-      sums = strategy.extended.batch_reduce_to(
-          tf.distribute.ReduceOp.SUM, pairs)
-    for each in sums if is_one_group() else ():
-      same_values.declare(strategy.experimental_local_results(each))
-    return sums
-
-  found = iter(tf.distribute.get_replica_context().merge_call(
-      branching.labelled('the sums of gradients over shards', reduce),
-      args=(pairs,)))
-  return [(g if g is None else next(found), v) for g, v in grads_and_vars]
-
-
-def is_one_group() -> bool:
-  """Returns whether all replicas of the strategy reduce together."""
-  groups = getattr(tf.distribute.get_strategy(), 'group_assignment', None)
-  return groups is None or len(groups) == 1
 
 
 class PerCopy:

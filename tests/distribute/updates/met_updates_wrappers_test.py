@@ -177,10 +177,6 @@ def _compare(make_optimizer, form, tmp_path, forms):
 @pytest.mark.parametrize('make_optimizer', WRAPPERS)
 def test_a_strategy_trains_as_one_device(
     behavior, make_optimizer, form, tmp_path):
-  if (make_optimizer, form) == (Accumulating, 'cross shard'):
-    with pytest.raises(ValueError, match='shards have in common'):
-      _compare(make_optimizer, form, tmp_path, STRATEGIES)
-    return
   _compare(make_optimizer, form, tmp_path, STRATEGIES)
 
 

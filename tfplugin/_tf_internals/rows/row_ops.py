@@ -40,20 +40,24 @@ _ELEMENTWISE = frozenset("""
     Equal Erf Erfc Erfinv Exp Expint Expm1 FakeQuantWithMinMaxArgs
     FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars Floor
     FloorDiv FloorMod FresnelCos FresnelSin Greater GreaterEqual
-    Identity IdentityN Igamma IgammaGradA Igammac Imag Inv InvGrad
+    Identity IdentityN Igamma IgammaGradA Igammac Imag Inv
     Invert IsFinite IsInf IsNan LeakyRelu LeakyReluGrad LeftShift Less
     LessEqual Lgamma Log Log1p LogicalAnd LogicalNot LogicalOr Maximum
     Minimum Mod Mul MulNoNan Ndtri Neg NextAfter NotEqual OnesLike
     Polygamma PopulationCount Pow PreventGradient Real RealDiv
-    Reciprocal ReciprocalGrad RegexFullMatch RegexReplace Relu Relu6
-    Relu6Grad ReluGrad RightShift Rint Round Rsqrt RsqrtGrad SelectV2
-    Selu SeluGrad Sigmoid SigmoidGrad Sign Sin Sinh Snapshot Softplus
-    SoftplusGrad Softsign SoftsignGrad Spence Sqrt SqrtGrad Square
+    Reciprocal RegexFullMatch RegexReplace Relu Relu6
+    Relu6Grad ReluGrad RightShift Rint Round Rsqrt SelectV2
+    Selu SeluGrad Sigmoid Sign Sin Sinh Snapshot Softplus
+    SoftplusGrad Softsign SoftsignGrad Spence Sqrt Square
     SquaredDifference StaticRegexFullMatch StaticRegexReplace
     StopGradient StringJoin StringLength StringLower StringStrip
     StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
-    StringToNumber StringUpper Sub Tan Tanh TanhGrad TruncateDiv
+    StringToNumber StringUpper Sub Tan Tanh TruncateDiv
     TruncateMod Xdivy Xlog1py Xlogy ZerosLike Zeta""".split())
+
+# Likewise for two inputs of one shape, of which inference sees the first.
+_OF_TWO = frozenset("""
+    InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad""".split())
 
 # The rows may have any axis: an output that still has rows keeps them apart.
 _ANY_AXIS = frozenset("""
@@ -286,6 +290,8 @@ _RULES = {
     'ReverseSequence': _is_reversed_by_row,
     # Without dimensions it would drop each one that is 1 in a tower.
     'Squeeze': lambda op, inputs: bool(op.get_attr('squeeze_dims')),
+    **dict.fromkeys(_OF_TWO, lambda op, inputs: len(inputs) == 2 and (
+        inputs[0].axis == inputs[1].axis)),
 }
 
 

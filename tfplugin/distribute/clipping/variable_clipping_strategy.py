@@ -113,6 +113,7 @@ class VariableClippingStrategy(refusals.OneStrategy):
     """The strategy's name in messages; the class has the name of the base."""
     return f'VariableClippingStrategy over {type(self).__name__}'
 
+  @refusals.on_instance
   def scope(self):
     """Enters the scope as `tf.distribute.Strategy.scope`.
 

@@ -13,9 +13,11 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
@@ -46,6 +48,8 @@ class GroupReduction(met_updates.MetUpdates):
   def __init__(self, *args: Any, **kwargs: Any):
     # Gradients that are applied inside are summed again if they are sums.
     self.summing_totals = context_value.Inside()
+    # Gradients that are applied inside are sums over shards.
+    self.applying_sums = context_value.Inside()
     super().__init__(*args, **kwargs)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
@@ -65,9 +69,18 @@ class GroupReduction(met_updates.MetUpdates):
             for (value, _), is_total in zip(value_destination_pairs, totals)]
 
   def _are_totals(self, value: Any) -> bool:
-    """Returns whether the replicas have summed a gradient over all shards."""
-    return self._run is not None and not self.summing_totals and all(
-        self._run.gradients.are_in_total(part)
+    """Returns whether the replicas have summed a gradient over all shards.
+
+    Inside `applying_sums` so is a value that a wrapper has accumulated.
+    """
+    if self._run is None or self.summing_totals:
+      return False
+    groups, noted = (
+        self._container_strategy().group_assignment, self._run.gradients)
+    if self.applying_sums and groups is not None and len(groups) > 1:
+      return True
+    return all(
+        noted.are_in_total(part) or self.applying_sums and not noted.made(part)
         for part in self._local_results(value))
 
   def _reduce_gradients(self, value_destination_pairs, options):
@@ -156,6 +169,17 @@ class GroupReduction(met_updates.MetUpdates):
         raise
       finally:
         self._run = outer
+
+  def _meeting(self, fn):
+    """Returns `fn`, whose wrappers get the sums over the shards."""
+
+    def met(*args, **kwargs):
+      with optimizer_interception.Interception(
+          sums_for_wrappers.OfSums, tf1.tpu.CrossShardOptimizer,
+          only=sums_for_wrappers.takes_sums, is_whole=True).active():
+        return fn(*args, **kwargs)
+
+    return super()._meeting(met)
 
   def _new_run(self, args, kwargs) -> shard_run.ShardRun:
     """Returns a run of shards; an inner one has no known batch."""

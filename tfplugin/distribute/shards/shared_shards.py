@@ -22,7 +22,6 @@ from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
-from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import batch_parts
@@ -102,8 +101,6 @@ class SharedExtended(cross_shard_extended.GroupReduction,
                shares_of_rows: Sequence[batch_parts.Weight]):
     """See `SharedShards`."""
     self.shares_of_rows = shares_of_rows
-    # Gradients that are applied inside are sums over shards.
-    self.applying_sums = context_value.Inside()
     super().__init__(
         strategy, devices,
         devices[0] if len(devices) == 1 else _PARAMETER_DEVICE,

@@ -67,6 +67,7 @@ class SplitGraph:
     """
     self._graph, self._devices = tf1.get_default_graph(), list(devices)
     self._divide, self._weights_of = divide, moments
+    self._place = _tf_internals.Place()
     self._outer_devices = _tf_internals.device_functions()
     self._analysis = row_analysis.RowAnalysis(
         dense, num_rows, moments is not None, composites)
@@ -110,9 +111,8 @@ class SplitGraph:
 
     A moment of batch normalisation is the weighted mean over the towers.
     """
-    if not tf.is_symbolic_tensor(tensor) or (
-        tensor.graph is not self._graph or
-        not self._analysis.has_parts(tensor)):
+    if not (tf.is_symbolic_tensor(tensor) and tensor.graph is self._graph and
+            self._analysis.has_parts(tensor)):
       return tensor
     if tensor.ref() not in self._wholes:
       parts = self._parts_of(tensor)
@@ -154,9 +154,8 @@ class SplitGraph:
     arguments['xs'] = [part for parts in sources for part in parts]
     found = iter(helper(**arguments))
     gradients = [[next(found) for _ in parts] for parts in sources]
-    new = self._new_ops()
     with self._ours_noted():
-      self._redirect(new)
+      self._redirect(self._new_ops())
       return [self._joined(x, parts, own)
               for x, parts, own in zip(xs, sources, gradients)]
 
@@ -165,19 +164,25 @@ class SplitGraph:
     if not tf.is_symbolic_tensor(tensor) or tensor.ref() in self._leaves or (
         tensor.ref() not in self._analysis.rows):
       return [tensor]  # Another split of the graph may slice a leaf, too.
-    return self._parts_of(tensor)
+    # A branch, loop or function that is being built still reads `tensor`.
+    return [*self._parts_of(tensor), *(
+        [tensor] if _tf_internals.Place() != self._place else [])]
 
   def _joined(self, x: Any, parts: Sequence[Any],
               gradients: Sequence[Any]) -> Any:
-    """Returns the gradient by `x` from the gradients by its parts."""
-    gradient = gradients[0]
-    if len(parts) > 1 and any(each is not None for each in gradients):
-      with self._building('gradient'):
+    """Returns the gradient by `x` from the gradients by its sources."""
+    gradient, own = gradients[-1], gradients[:len(self._devices)]
+    is_in_body = _tf_internals.Place() != self._place
+    if len(parts) > 1 and any(each is not None for each in own):
+      with contextlib.nullcontext() if is_in_body else (
+          self._building('gradient')):
         own = [tf.zeros_like(part) if each is None else
-               tf.convert_to_tensor(each)
-               for part, each in zip(parts, gradients)]
-        gradient = self._concat(own, self._analysis.rows[x.ref()])
-        gradient.set_shape(x.shape)
+               tf.convert_to_tensor(each) for part, each in zip(parts, own)]
+        joined = self._concat(own, self._analysis.rows[x.ref()])
+        joined.set_shape(x.shape)
+      if is_in_body:
+        return joined if gradient is None else joined + gradient
+      gradient = joined
       self._parts[gradient.ref()] = own
     elif isinstance(gradient, tf.Tensor) and x.ref() in self._leaves:
       self._leaves.add(gradient.ref())
@@ -220,10 +225,9 @@ class SplitGraph:
     for op, index, tensor in reads:
       _tf_internals.redirect_input(op, index, self.whole(tensor))
     for op in once:
-      waited = op.control_inputs
-      if any(control in self._copies for control in waited):
+      if any(control in self._copies for control in op.control_inputs):
         _tf_internals.replace_control_inputs(op, [
-            each for control in waited
+            each for control in op.control_inputs
             for each in self._copies.get(control, [control])])
 
   def _copy_behind(self, tensors: Iterable[tf.Tensor],
@@ -274,8 +278,8 @@ class SplitGraph:
     waited = [self._copies[control][tower] if control in self._copies else
               control for control in op.control_inputs]
     stays = _tf_internals.is_beside_variable(op)
-    is_own = not stays and op.device == self._first_device
-    device = self._devices[tower] if is_own else op.device
+    device = op.device if stays or op.device != self._first_device else (
+        self._devices[tower])
     with self._building(None, device), tf.control_dependencies(waited):
       return _tf_internals.copy_op(
           self._graph, op, inputs, f'{self._prefixes[tower]}/{op.name}/', stays)
@@ -293,8 +297,7 @@ class SplitGraph:
     key = tensor.ref(), tower
     if key not in self._slices:
       with self._building('rows'):
-        factor = self._factor(tensor)
-        begin, size = (value[tower] * factor
+        begin, size = (value[tower] * self._factor(tensor)
                        for value in (self._begins, self._held))
         if self._analysis.may_be_rows(tensor):
           begin, size = batch_parts.bounds_if_rows(
