@@ -10,20 +10,27 @@ from tfplugin.distribute import time_limit
 
 @pytest.mark.parametrize('limit', [1, 0.1, np.float32(3), np.int64(3)])
 def test_a_number_of_seconds(limit):
-  time_limit.check(limit)
+  assert time_limit.check('a_secs', limit) == limit
 
 
 @pytest.mark.parametrize('limit', [0, -1.0, float('nan'), float('inf')])
 def test_out_of_range(limit):
   with pytest.raises(ValueError, match=(
-      f'`time_limit_secs` must be positive and finite.*Received: {limit}')):
-    time_limit.check(limit)
+      f'`a_secs` must be positive and finite. Received: {limit}. Pass e.g. '
+      '60.0.$')):
+    time_limit.check('a_secs', limit)
 
 
 @pytest.mark.parametrize('limit', [None, '3', True])
 def test_no_number(limit):
-  with pytest.raises(TypeError, match='`time_limit_secs` must be a number'):
-    time_limit.check(limit)
+  with pytest.raises(TypeError, match='`a_secs` must be a number'):
+    time_limit.check('a_secs', limit)
+
+
+def test_a_limit_that_may_be_none():
+  assert time_limit.check('a_secs', None, or_none=True) is None
+  with pytest.raises(ValueError, match='Pass e.g. 60.0, or None.'):
+    time_limit.check('a_secs', 0, or_none=True)
 
 
 def test_a_wait_says_now_and_then_for_whom_and_has_a_limit(monkeypatch, caplog):

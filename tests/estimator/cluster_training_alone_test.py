@@ -1,8 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the only task of a cluster: who evaluates and exports."""
+"""Tests of the only task of a cluster: who evaluates and exports.
+
+And of what is refused, or warned of, before a task begins.
+"""
 
 import json
+import tempfile
 
 import pytest
 import tensorflow as tf
@@ -85,3 +89,47 @@ def test_a_start_waits_while_the_directory_is_read_only(
       'worker:0', 'chief:0')
   assert tf.train.load_checkpoint(str(tmp_path)).get_tensor('weight') == (
       pytest.approx(0.5))
+
+
+def _run(model_dir, **limits):
+  return cluster_training.train_and_evaluate(
+      tf.estimator.Estimator(_model_fn, model_dir),
+      tf.estimator.TrainSpec(_input_fn, 1),
+      tf.estimator.EvalSpec(_input_fn, steps=1, start_delay_secs=0,
+                            throttle_secs=0), **limits)
+
+
+@pytest.mark.parametrize('value, error', [
+    (-1.0, ValueError), (0, ValueError), (float('nan'), ValueError),
+    ('60', TypeError), (True, TypeError)])
+@pytest.mark.parametrize('argument', [
+    'start_limit_secs', 'finish_limit_secs', 'contact_limit_secs'])
+def test_a_wrong_limit_is_named(argument, value, error, tmp_path):
+  with pytest.raises(error, match=f'`{argument}` must be .*Received: {value}'
+                     if value != '60' else f'`{argument}` .*Received: \'60'):
+    _run(str(tmp_path), **{argument: value})
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('jobs, warns', [
+    (('evaluator', 'chief'), True), (('chief',), True), ((), False)])
+def test_a_task_of_a_cluster_without_a_model_dir_is_warned(
+    jobs, warns, monkeypatch, tmp_path, caplog):
+  monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {job: ['127.0.0.1:1'] for job in jobs},
+      'task': {'type': jobs[0], 'index': 0}} if jobs else {}))
+  if jobs[:1] == ('evaluator',):
+    with pytest.raises(TimeoutError, match='There is no checkpoint'):
+      _run(None, contact_limit_secs=0.2)
+  else:
+    _run(None)
+  assert ('The tasks of a cluster must have one `model_dir`. Received: '
+          f"'{tmp_path}/tmp" in caplog.text) == warns
+
+
+def test_a_model_dir_of_a_cluster_is_accepted(monkeypatch, tmp_path, caplog):
+  monkeypatch.setenv('TF_CONFIG', json.dumps({
+      'cluster': {'chief': ['a:1']}, 'task': {'type': 'chief', 'index': 0}}))
+  _run(str(tmp_path))
+  assert 'must have one `model_dir`' not in caplog.text

@@ -119,6 +119,16 @@ def test_wrong_signature(name, model_fn, error, match):
     DECORATORS[name](model_fn)
 
 
+@pytest.mark.parametrize('use, error', (
+    (tf.estimator.Estimator, ValueError),  # TensorFlow's own error.
+    (estimator.drop_stale_gradients(staleness=1), TypeError)))
+def test_a_forgotten_model_fn_is_named(name, use, error):
+  with pytest.raises(error) as raised:
+    use(DECORATORS[name])
+  assert f'{name}(...) without its model_fn: write {name}(model_fn, ...)' in (
+      str(raised.value))
+
+
 def test_local_init_op_of_the_user_starts_what_was_added_too():
   with tf.Graph().as_default(), tf1.Session() as session:
     own = tf1.get_local_variable('own', initializer=1.0)

@@ -134,3 +134,6 @@ def test_others_need_nobody(monkeypatch, task_type, num_ps):
 def test_a_limit_has_to_be_positive():
   with pytest.raises(ValueError, match='`time_limit_secs` must be positive'):
     contact_hooks.KeepContactHook(tf.estimator.RunConfig(), 0.0)
+  with pytest.raises(ValueError, match='`still_limit_secs` must be positive'):
+    contact_hooks.KeepContactHook(
+        tf.estimator.RunConfig(), None, still_limit_secs=0.0)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import tempfile
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -155,6 +157,22 @@ def occupied_port_named(task: ClusterTask) -> Iterator[None]:
         f'{address!r}, where no server can be started. End the process that '
         'listens there, or give the task another port in every `TF_CONFIG`.'
     ) from e
+
+
+def warn_of_temporary(model_dir: str) -> None:
+  """Warns if a task of a cluster has a temporary directory for its model.
+
+  An Estimator makes one where it gets no `model_dir`.
+  """
+  parent, name = os.path.split(model_dir)
+  if parent == tempfile.gettempdir() and (
+      name.startswith(tempfile.gettempprefix())) and (
+          cluster_config.only_trains() or not from_environment().is_alone):
+    tf.compat.v1.logging.warning(
+        'The tasks of a cluster must have one `model_dir`. Received: %r, a '
+        'temporary directory. Without `model_dir` each task makes one: no '
+        'evaluator and no restart finds the checkpoints of the chief. Pass the '
+        'same path to `tf.estimator.RunConfig` in every task.', model_dir)
 
 
 def check_first_run(task: ClusterTask) -> None:

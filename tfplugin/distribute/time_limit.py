@@ -20,24 +20,25 @@ _SAY_EVERY_SECS = 20.0
 _start_limits: dict[object, float] = {None: 600.0}
 
 
-def check(time_limit_secs: float) -> float:
-  """Returns a limit in seconds from a user; raises unless it is valid.
+def check(argument: str, secs: float | None,
+          or_none: bool = False) -> float | None:
+  """Returns a user's `argument`, in seconds; raises unless it is valid.
 
   The error is a TypeError unless it is a number, and a ValueError unless it is
-  positive and finite.
+  positive and finite. With `or_none` None is valid, too.
 
   Example:
-    >>> check(60.0)
+    >>> check('time_limit_secs', 60.0)
     60.0
   """
-  if isinstance(time_limit_secs, bool) or not isinstance(
-      time_limit_secs, numbers.Real):
-    raise TypeError('`time_limit_secs` must be a number. Received: '
-                    f'{time_limit_secs!r}. Pass e.g. 60.0.')
-  if not 0 < time_limit_secs < math.inf:
-    raise ValueError('`time_limit_secs` must be positive and finite. '
-                     f'Received: {time_limit_secs!r}. Pass e.g. 60.0.')
-  return time_limit_secs
+  if or_none and secs is None:
+    return None
+  remedy = f'Received: {secs!r}. Pass e.g. 60.0{", or None" * or_none}.'
+  if isinstance(secs, bool) or not isinstance(secs, numbers.Real):
+    raise TypeError(f'`{argument}` must be a number. {remedy}')
+  if not 0 < secs < math.inf:
+    raise ValueError(f'`{argument}` must be positive and finite. {remedy}')
+  return secs
 
 
 class Patience:

@@ -114,7 +114,9 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     RuntimeError: another run uses the model_dir, another process listens on the
       task's port, or this process has run the task before: beside parameter
       servers a process can do one run. Or TensorFlow cannot place a condition.
-    ValueError: no checkpoint of the model_dir is whole and finite.
+    TypeError: a limit is not a number.
+    ValueError: a limit is not positive and finite, or no checkpoint of the
+      model_dir is whole and finite.
     OSError: the disk stayed full or read-only.
     KeyboardInterrupt, SystemExit: a signal ended it; see StopInOrderHook.
 
@@ -140,11 +142,15 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   Differences from tf.contrib: with contrib a ps never ended, the chief left
   before its workers, and a worker that lost the race for the start lost 30 s.
   """
+  time_limit.check('start_limit_secs', start_limit_secs)
+  time_limit.check('finish_limit_secs', finish_limit_secs)
+  time_limit.check('contact_limit_secs', contact_limit_secs, or_none=True)
   config = estimator.config
   process.write_stacks_on_signal()
   explained = cluster_config.explain()
   tf1.logging.info('tfplugin on TF_CONFIG: %s', explained)
   task = cluster_task.from_config(config)
+  cluster_task.warn_of_temporary(config.model_dir)
   membership.check(cluster_task.from_environment())
   cluster_task.check_first_run(task)
   with cluster_task.evaluation_kept(), event_log.recording(

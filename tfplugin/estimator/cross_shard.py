@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 from collections.abc import Collection
 from collections.abc import Sequence
 
@@ -144,10 +143,6 @@ def cross_shard(
   if devices is not None:
     devices = local_devices.check_devices(devices)
     groups_lib.check(group_assignment, len(devices))
-  if model_fn is None:
-    return functools.partial(
-        cross_shard, devices=devices, reduction=reduction,
-        group_assignment=group_assignment, broadcast=broadcast)
 
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:

@@ -54,7 +54,15 @@ class ModelFnCall:
     return self.model_fn(*owner, **arguments)
 
 
-def decorate(model_fn: types.ModelFn,
+class _Decorator(functools.partial):
+  """Decorator that waits for its model_fn; errors have its name."""
+
+  def __repr__(self) -> str:
+    name = self.keywords['name']
+    return f'{name}(...) without its model_fn: write {name}(model_fn, ...)'
+
+
+def decorate(model_fn: types.ModelFn | None,
              run: Callable[[ModelFnCall], Any],
              name: str = '', takes_all: bool = False) -> types.ModelFn:
   """Returns a model_fn that passes each call on to `run`.
@@ -63,6 +71,7 @@ def decorate(model_fn: types.ModelFn,
   arguments, with `mode` and `config` added where they are missing. It works
   above a function, on a method of a class body, on a bound method and on a
   `functools.partial`. The spec of `run` is copied before it is returned.
+  Without a `model_fn` the result is a decorator.
 
   With a `name` other decorators can find this one. With `takes_all` the result
   takes every argument that Estimator passes, in Estimator's order. It then
@@ -72,6 +81,8 @@ def decorate(model_fn: types.ModelFn,
   `features`, or needs an argument that Estimator does not pass. It also raises
   if `model_fn` has a decorator that `name` cannot be above.
   """
+  if model_fn is None:
+    return _Decorator(decorate, run=run, name=name, takes_all=takes_all)
   signature = _checked_signature(model_fn)
   inner = decorator_stack.decorators_of(model_fn)
   decorator_stack.check(name, inner)
@@ -132,8 +143,8 @@ def decorate_training(model_fn: types.ModelFn | None,
                       name: str) -> types.ModelFn:
   """Decorates like `decorate`, but leaves EVAL and PREDICT alone.
 
-  Without a `model_fn` the result is a decorator. A worker that trains starts,
-  also after a failure, as soon as the chief has initialised the variables.
+  A worker that trains starts, also after a failure, as soon as the chief has
+  initialised the variables.
   """
 
   def run(call):
@@ -145,8 +156,7 @@ def decorate_training(model_fn: types.ModelFn | None,
       prompt_start.add_ready_op(task.training_tasks[0])
     return spec
 
-  decorator = functools.partial(decorate, run=run, name=name)
-  return decorator if model_fn is None else decorator(model_fn)
+  return decorate(model_fn, run, name)
 
 
 def _check_no_labels(arguments: dict[str, Any], added: Sequence[str]) -> None:
@@ -181,7 +191,7 @@ def _own(spec: Any) -> Any:
 
 
 def _checked_signature(model_fn: types.ModelFn) -> inspect.Signature:
-  if not callable(model_fn):
+  if not callable(model_fn) or isinstance(model_fn, _Decorator):
     raise TypeError('`model_fn` must be a function. '
                     f'Received: {model_fn!r}. Decorate the function that '
                     'returns the EstimatorSpec.')

@@ -141,11 +141,6 @@ def replicate_model_fn(
   broadcast = batch_sharding.check_broadcast(broadcast)
   if devices is not None:
     devices = local_devices.check_devices(devices)
-  if model_fn is None:
-    return functools.partial(
-        replicate_model_fn, loss_reduction=loss_reduction, devices=devices,
-        broadcast=broadcast, replicate_eval=replicate_eval,
-        batch_norm=batch_norm)
 
   def run(call: model_fn_lib.ModelFnCall):
     is_eval = call.mode == tf.estimator.ModeKeys.EVAL

@@ -83,7 +83,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    self._space_limit_secs = time_limit.check(space_limit_secs)
+    self._space_limit_secs = time_limit.check(
+        'space_limit_secs', space_limit_secs)
     self._task = cluster_task.from_config(config)
     self._config = config
     self._model_dir = config.model_dir

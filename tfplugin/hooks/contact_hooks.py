@@ -69,7 +69,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    self._time_limit_secs = time_limit.check(time_limit_secs)
+    self._time_limit_secs = time_limit.check(
+        'time_limit_secs', time_limit_secs)
     self._task = cluster_task.from_config(config)
     self._model_dir = config.model_dir
     self._chief = ''
@@ -170,15 +171,15 @@ class KeepContactHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    if time_limit_secs is not None:
-      time_limit.check(time_limit_secs)
-    self._still_limit_secs = time_limit.check(still_limit_secs)
+    self._time_limit_secs = time_limit.check(
+        'time_limit_secs', time_limit_secs, or_none=True)
+    self._still_limit_secs = time_limit.check(
+        'still_limit_secs', still_limit_secs)
     self._task = cluster_task.from_config(config)
     self._is_open = membership.read().is_open
     self._check_run = functools.partial(
         chief_report.check_joined_run, self._task, config.model_dir)
     self._present: set[str] = set()
-    self._time_limit_secs = time_limit_secs
     self._lists = self._chief = None
     self._next_look = float('-inf')
 

@@ -196,7 +196,7 @@ class TelemetryHook(tf1.train.SessionRunHook):
     Raises TypeError unless `every_secs` is a number, and ValueError unless it
     is positive and finite.
     """
-    self._every_secs = time_limit.check(every_secs)
+    self._every_secs = time_limit.check('every_secs', every_secs)
     self._sinks = sinks
     self._sinks_of_each_step = [s for s in sinks if s.fetches_each_step]
     self._tensors = {}

@@ -145,7 +145,7 @@ def check_start(task_index: int, num_worker: int,
     raise ValueError(
         f'`task_index` must be in [0, `num_worker`), here [0, {num_worker}). '
         f'Received: {task_index!r}. Count the chief as one of the workers.')
-  time_limit.check(time_limit_secs)
+  time_limit.check('time_limit_secs', time_limit_secs)
 
 
 def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,

@@ -138,7 +138,8 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    self._time_limit_secs = time_limit.check(time_limit_secs)
+    self._time_limit_secs = time_limit.check(
+        'time_limit_secs', time_limit_secs)
     self._task = cluster_task.from_config(config)
     self._was_stopped = unless
     self._is_open = membership.read().is_open
@@ -216,7 +217,7 @@ class RefusedStepHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    self._limit_secs = time_limit.check(time_limit_secs)
+    self._limit_secs = time_limit.check('time_limit_secs', time_limit_secs)
     self._runs = None
 
   def begin(self) -> None:

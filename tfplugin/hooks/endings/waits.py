@@ -69,7 +69,8 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
       TypeError: the limit is not a number.
       ValueError: it is not positive, or not finite.
     """
-    self._time_limit_secs = time_limit.check(time_limit_secs)
+    self._time_limit_secs = time_limit.check(
+        'time_limit_secs', time_limit_secs)
     self._task = cluster_task.from_config(config)
 
   def end(self, session: tf1.Session) -> None:
@@ -257,12 +258,15 @@ def run_parameter_server(config: tf.estimator.RunConfig,
       no limit.
 
   Raises:
-    ValueError: the task is not a `ps`.
+    TypeError: a limit is not a number.
+    ValueError: a limit is not positive and finite, or the task is not a `ps`.
     TimeoutError: a limit is reached; the message names the tasks that have not
       reported, or the chief.
 
   Differences from tf.contrib: there a parameter server never ended.
   """
+  time_limit.check('time_limit_secs', time_limit_secs, or_none=True)
+  time_limit.check('contact_limit_secs', contact_limit_secs, or_none=True)
   task = cluster_task.from_config(config)
   if task.job != 'ps':
     raise ValueError('`config` must describe a task of type `ps`. Received: '
