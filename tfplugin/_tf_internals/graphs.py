@@ -241,6 +241,9 @@ def colocate_with(variable: tf.Variable | tf.Operation | None,
 
 def behind(value: Any, operations: Sequence[tf.Operation], scope: str) -> Any:
   """Returns `value`, where it is, available once `operations` have run."""
+  if value is None or not operations:
+    return value
+
   def identity(tensor):
     with colocate_with(tensor.op, True):
       return tf.identity(tensor)

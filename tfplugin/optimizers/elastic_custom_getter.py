@@ -147,6 +147,9 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     Statistics are moved by any one call. A trained variable is moved by the
     first call that trains it. A later one moves it if the two were last due in
     different session runs: the graph does not know the calls of this run.
+
+    Args:
+      exchange: That of a later call.
     """
     exchange.turns = [
         (self.averaged, lambda due: self._statistics.take(due)),
@@ -160,7 +163,12 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
 
   def note_call(self, exchange: elastic_exchange.Exchange,
                 op: tf.Operation) -> tf.Operation:
-    """Returns the `op` of a call; later calls see it outside of branches."""
+    """Returns the `op` of a call; later calls see it outside of branches.
+
+    Args:
+      exchange: That of the call.
+      op: What the call returns.
+    """
     if not (tf.inside_function() or branching.here()[1] is not None):
       self._calls[exchange] = op
     return op

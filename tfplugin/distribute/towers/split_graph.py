@@ -58,7 +58,6 @@ class SplitGraph:
     """Starts where the model begins; no op is made before the model's.
 
     So random ops without an op seed draw the same numbers as on one device.
-
     `divide` returns the bounds of the towers. `num_rows` is None where it is
     not static. The model is built on the first of `devices`. `moments` returns,
     for the rows of each tower, its weight in the moments of batch
@@ -196,9 +195,7 @@ class SplitGraph:
     """Returns the gradient by a variable, for updates after all reads of it."""
     reads = [read for op in _tf_internals.reads_of(x)
              for read in self._copies.get(op, [op])]
-    return gradient if gradient is None or not reads else (
-        _tf_internals.behind(
-            gradient, reads, f'{self._prefixes[0]}/gradient/'))
+    return _tf_internals.behind(gradient, reads, f'{self._prefixes[0]}/')
 
   def _new_ops(self) -> list[tf.Operation]:
     """Returns the ops that the model made since the last call."""
