@@ -107,6 +107,7 @@ def test_a_wrong_flag_is_said_in_a_line_with_status_2(program):
     ('launch', '--workers=x', 'be a number, such as 2, or a range, such as 1'),
     ('plan', '--step_ms=x', 'be a number'),
     ('launch', '--evaluator=x', 'be true or false'),
+    ('launch', '--model_dir=', 'have a value, or be left out'),
     ('launch', '--manifest=x', 'be one of kubernetes, tfjob, compose'),
     ('launch', '--show=x', 'name tasks or jobs of the run')])
 def test_a_wrong_value_is_said_with_its_rule_and_status_2(program, flag, rule):
@@ -114,7 +115,14 @@ def test_a_wrong_value_is_said_with_its_rule_and_status_2(program, flag, rule):
   assert ended.returncode == 2
   line, help_line = ended.stderr.splitlines()
   assert line.startswith(f'Error: {flag.partition("=")[0]} must {rule}')
-  assert 'Received: ' in line and help_line.endswith('--help.')
+  assert 'Received: ' in line or 'left out' in line
+  assert help_line.endswith('--help.')
+
+
+def test_a_value_of_a_flag_that_takes_none_is_an_error_of_the_command_line():
+  ended = _run('train', '--nosynchronous=3')
+  assert (ended.returncode, ended.stderr.splitlines()[0]) == (
+      2, 'Error: --nosynchronous=3 does not take an argument')
 
 
 def test_the_version_is_told_with_those_of_what_it_runs_on():
@@ -149,6 +157,8 @@ def test_a_value_out_of_range_is_an_error_of_the_command_line(tmp_path):
     (ValueError('`no_flag` must be'), 1, 'Error: `no_flag` must be\n'),
     (FileNotFoundError('no data'), 1, 'Error: no data\n'),
     (TimeoutError('waited'), 1, 'Error: waited\n'),
+    (PermissionError(13, 'Permission denied', 'run/events'), 1,
+     'Error: run/events: Permission denied. Give another path.\n'),
     (KeyboardInterrupt(), 130, 'Stopped on request.\n'),
 ])
 def test_the_message_and_the_status(capsys, error, status, shown):

@@ -135,6 +135,10 @@ def test_parts_are_written_whole(tmp_path):
         'to': 'contrib', 'wrapper': 'elastic_average'}),
     (ValueError, '`trained` must be given', {
         'to': 'contrib', 'wrapper': 'towers', 'trained': 'w'}),
+    (ValueError, '`trained` must be a regular expression', {
+        'to': 'contrib', 'wrapper': 'elastic_average', 'trained': '('}),
+    (OSError, 'NEW: no checkpoint can be written in .*index: .* Give a', {
+        'new': 'model.ckpt-3.index/new'}),  # The folder is a file.
 ])
 def test_bad_arguments_write_nothing(tmp_path, error, match, arguments):
   folder = tmp_path / 'drop_stale'

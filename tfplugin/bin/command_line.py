@@ -31,7 +31,6 @@ from tfplugin.events import wrapper_names
 # The widest line of --help; a narrower terminal has narrower lines.
 _WIDTH = 80
 _LEAST_WIDTH = 40
-_INDENT = 6
 _VALUES = {'int': 'N', 'range': 'N or MIN:MAX', 'float': 'X',
            'comma separated list of strings': 'A,B'}
 # The status that a shell reports for a program that Ctrl-C has ended.
@@ -71,9 +70,8 @@ class Group(NamedTuple):
 class Need(NamedTuple):
   """A condition under which flags have an effect.
 
-  Attributes:
-    remedy: The missing flag as users type it, e.g. '--to=contrib'.
-    is_met: Takes the values of all flags by name.
+  `remedy` is the missing flag as users type it, e.g. '--to=contrib'; `is_met`
+  takes the values of all flags by name.
   """
 
   flags: Sequence[str]
@@ -131,10 +129,13 @@ class CommandLine:
   def values(self) -> dict[str, Any]:
     """Returns the value of each flag by its name.
 
-    Raises `app.UsageError` for a given flag that has no effect.
+    Raises `app.UsageError` for a given flag without a value or an effect.
     """
     values = {flag.name: flag.value
               for group in self._groups for flag in group.flags}
+    for name, value in values.items():
+      if value == '' and flags.FLAGS[name].default is None:
+        raise app.UsageError(f'--{name} must have a value, or be left out.')
     for need in self._needs:
       given = [name for name in need.flags if flags.FLAGS[name].present]
       if given and not need.is_met(values):
@@ -147,8 +148,7 @@ class CommandLine:
   def run(self, main: Callable[[list[str]], None]) -> None:
     """Runs a program, alike as a module and as an installed script.
 
-    `main` takes the command line without its flags. The docstring of its module
-    is the text of --help, and `failures_shown` handles its errors.
+    `main` takes the arguments that are no flags; its module's text is in --help.
     """
     text = inspect.getdoc(inspect.getmodule(main)) or ''
     app.define_help_flags()
@@ -213,7 +213,7 @@ def _parse(argv: Sequence[str]) -> list[str]:
   """Parses the command line; ends the program with a line about an error."""
   try:
     return flags.FLAGS(argv)
-  except flags.Error as e:
+  except (flags.Error, ValueError) as e:  # E.g. of --noname=value.
     _end_of_usage(_in_plain_words(str(e)))
 
 
@@ -251,7 +251,7 @@ def _flag_lines(flag: flags.Flag) -> Iterator[str]:
   text = _REPEATED.sub('', flag.help.rpartition('>: ')[2])
   if flag.default not in (None, '', []) and flag.default is not False:
     text += f' Default: {_shown(flag.default)}.'
-  yield _filled(text, ' ' * _INDENT)
+  yield _filled(text, ' ' * 6)
 
 
 def _filled(text: str, indent: str = '') -> str:
@@ -288,10 +288,8 @@ def _version_lines() -> Iterator[str]:
 def failures_shown() -> Iterator[None]:
   """Turns expected errors into a message and a non-zero exit status.
 
-  A wrong argument, file or environment and a failed role are for the user to
-  correct: the message helps there, not the lines of our code. Any other error
-  is a defect and keeps its traceback. The status is 130 after Ctrl-C and 2
-  after a wrong command line. Else it is the `exit_status` of the error, or 1.
+  Other errors are defects and keep their traceback. The status is 130 after
+  Ctrl-C and 2 after a wrong command line; else the error's, or 1.
   """
   try:
     yield
@@ -302,7 +300,9 @@ def failures_shown() -> Iterator[None]:
     print(f'{text[0].upper()}{text[1:]}.', file=sys.stderr)
     sys.exit(_INTERRUPTED)
   except (ValueError, RuntimeError, OSError) as e:
-    print(f'Error: {_as_typed(str(e))}', file=sys.stderr)
+    message = f'{e.filename}: {e.strerror}. Give another path.' if (
+        getattr(e, 'filename', None)) else _as_typed(str(e))
+    print(f'Error: {message}', file=sys.stderr)
     sys.exit(getattr(e, 'exit_status', 1))
 
 
@@ -325,9 +325,9 @@ def check_integer(name: str, value: object, least: int) -> None:
 def check_finite(name: str, value: float, is_positive: bool = False) -> None:
   """Raises `ValueError` unless a setting is finite and at least 0."""
   if not 0 <= value < math.inf or is_positive and not value:
+    least = 'positive' if is_positive else 'at least 0'
     raise ValueError(
-        f'`{name}` must be {"positive" if is_positive else "at least 0"} and '
-        f'finite. Received: {value!r}')
+        f'`{name}` must be {least} and finite. Received: {value!r}')
 
 
 def _end_of_usage(message: str) -> NoReturn:

@@ -135,6 +135,13 @@ def _check(to: str, wrapper: str | None, trained: str | None) -> None:
         '`trained` must be given for elastic_average, and for nothing else: a '
         'regular expression for the trained variables, which have a centre. '
         f'Received: {trained!r}')
+  try:
+    re.compile(trained or '')
+  except re.error as error:
+    raise ValueError(
+        f'`trained` must be a regular expression ({error}). Received: '
+        f'{trained!r}. `re.escape` makes one of a name.'
+    ) from error
 
 
 def _paths(old: str, new: str) -> tuple[str, str]:
@@ -156,14 +163,20 @@ def _paths(old: str, new: str) -> tuple[str, str]:
 
 def _write(path: str, values: dict[str, np.ndarray]) -> None:
   """Saves the values; they are fed, as a graph cannot hold 2 GB."""
-  tf.io.gfile.makedirs(posixpath.dirname(path) or '.')
+  folder = posixpath.dirname(path) or '.'
   with tf.Graph().as_default(), tf1.Session() as session:
     tensors = [tf1.placeholder(tf.as_dtype(np.asarray(value).dtype))
                for value in values.values()]
     save = tf.raw_ops.SaveV2(
         prefix=path, tensor_names=list(values),
         shape_and_slices=[''] * len(values), tensors=tensors)
-    session.run(save, dict(zip(tensors, values.values())))
+    try:
+      tf.io.gfile.makedirs(folder)
+      session.run(save, dict(zip(tensors, values.values())))
+    except tf.errors.OpError as error:
+      raise OSError(
+          f'NEW: no checkpoint can be written in {folder}: {error.message}. '
+          'Give a path in a directory that you may write.') from error
 
 
 def to_tfplugin(names: Collection[str]) -> list[Change]:

@@ -139,7 +139,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _variable(text: str) -> tuple[str, str]:
   name, equals, value = text.partition('=')
   if not equals or not _VARIABLE.fullmatch(name):
-    raise _error('env', 'give a variable a value', text)
+    raise _error('env', 'have the form TASK=NAME=VALUE', text)
   if name == _TF_CONFIG:
     raise _error('env', 'leave TF_CONFIG to the launcher, which writes it',
                  text)
