@@ -148,7 +148,7 @@ class CommandLine:
   def run(self, main: Callable[[list[str]], None]) -> None:
     """Runs a program, alike as a module and as an installed script.
 
-    `main` takes the arguments that are no flags; its module's text is in --help.
+    `main` takes the arguments that are no flags; --help has its module's text.
     """
     text = inspect.getdoc(inspect.getmodule(main)) or ''
     app.define_help_flags()
