@@ -28,10 +28,13 @@ def test_a_variable_starts_from_what_initialises_another():
     assert session.run([first, second]) == [3.0, 3.0]
 
 
-def test_a_variable_starts_from_an_assignment_that_a_read_waits_for():
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_a_variable_starts_from_an_assignment_that_a_read_waits_for(
+    use_resource):
   with tf.Graph().as_default(), tf1.Session() as session:
-    other, first = _variable('other', 3.0), _variable('first', 1.0)
-    with tf.control_dependencies([tf.group(other.assign(4.0).op)]):
+    first = _variable('first', 1.0)
+    other = tf1.get_variable('o', initializer=3.0, use_resource=use_resource)
+    with tf.control_dependencies([tf.group(tf1.assign(other, 4.0).op)]):
       read = tf.identity(other)
     variables.initialize_from(first, read)
     session.run(first.initializer)

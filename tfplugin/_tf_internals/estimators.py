@@ -163,9 +163,9 @@ def _servers_through(owner: Any,
                      change: Callable[[dict], dict]) -> AbstractContextManager:
   """Changes the keyword arguments with which a module makes servers."""
   def changed(original):
-    def make(cluster_spec, **kwargs):
+    def make(*cluster, **kwargs):
       return original.Server(
-          **change({'server_or_cluster_def': cluster_spec, **kwargs}))
+          **change({**dict(zip(['server_or_cluster_def'], cluster)), **kwargs}))
     return types.SimpleNamespace(
         Server=make, ClusterSpec=original.ClusterSpec)
 

@@ -60,7 +60,7 @@ def initialize_from(variable: tf.Variable, initializer) -> None:
   """
   waited_for = [getattr(initializer, 'op', initializer)]
   for op in waited_for:
-    if op.type == 'AssignVariableOp':
+    if op.type in ('Assign', 'AssignVariableOp'):
       break
     waited_for += [*op.control_inputs, *(x.op for x in op.inputs)]
   else:

@@ -22,6 +22,9 @@ import tfplugin
 
 tf1 = tf.compat.v1
 
+# How long a worker waits at its end for the others.
+_LAST_SECS = 30.0
+
 
 def make_sgd():
   """Adds the sum of the gradients."""
@@ -162,6 +165,15 @@ def no_gradients(strategy):
                   (each.numpy() for each in step())))
 
 
+def await_all(directory):
+  """Waits for all: one that ends takes what another still receives from it."""
+  deadline = time.monotonic() + _LAST_SECS
+  while time.monotonic() < deadline and (
+      len(list(directory.glob('found*.npz'))) <
+      len(list(directory.glob('[0-9].npz')))):
+    time.sleep(0.01)
+
+
 def main(mode, settings, directory):
   """See the module."""
   settings = json.loads(settings)
@@ -186,6 +198,7 @@ def main(mode, settings, directory):
   except ValueError as error:
     found = {'error': str(error)}
   np.savez(pathlib.Path(directory, f'found{index}.npz'), **found)
+  await_all(pathlib.Path(directory))
   sys.stderr.flush()
   os._exit(0)  # A server does not end by itself.
 
