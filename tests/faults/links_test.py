@@ -13,6 +13,7 @@ import pytest
 
 from tfplugin.faults import acts
 from tfplugin.faults import links
+from tfplugin.faults import socket_filters
 
 _LIMIT = 60
 
@@ -113,6 +114,33 @@ def test_what_is_opened_meanwhile_is_parted_too(task):
         assert time.monotonic() < deadline
         _tell(task)
       end()
+
+
+@pytest.mark.parametrize('owner, member, error', [
+    (socket_filters, 'opened', OSError(9, 'Bad file descriptor')),
+    (socket_filters, 'numbers_of', ProcessLookupError())])
+def test_what_cannot_be_parted_at_once_is_parted_later(
+    task, monkeypatch, owner, member, error):
+  """As when another process has the socket between fork and exec."""
+  original, left = getattr(owner, member), [error] * 3
+
+  def failing(pid, *args):
+    if left and (pid != task.pid or member == 'numbers_of'):
+      raise left.pop()
+    return original(pid, *args)
+
+  with socket.create_server(('127.0.0.1', 0)) as listener:
+    end = acts.begin_outage('partition', task.pid, _LIMIT)
+    monkeypatch.setattr(owner, member, failing)
+    _tell(task, listener.getsockname()[1])
+    with listener.accept()[0] as opened:
+      deadline = time.monotonic() + _LIMIT / 6
+      while not _is_silent(opened):
+        assert time.monotonic() < deadline
+        _tell(task)
+      opened.sendall(b'x')
+      assert not left
+    end()
 
 
 def test_other_processes_still_talk(task, connection):

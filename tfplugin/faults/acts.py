@@ -174,11 +174,10 @@ class Outage:
     self.thread.start()
 
   def _last(self) -> None:
-    with contextlib.suppress(OSError):  # The process has ended.
-      while not self._is_over.wait(min(_RENEW_SECS, self._left_secs())) and (
-          self._left_secs()):
+    while not self._is_over.wait(min(_RENEW_SECS, self._left_secs())) and (
+        self._left_secs()):
+      with contextlib.suppress(OSError):  # The process ends, or forks.
         self._renew()
-    self._is_over.wait(self._left_secs())
     self._undo()
 
   def _left_secs(self) -> float:

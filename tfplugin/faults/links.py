@@ -145,16 +145,18 @@ class Links:
         others[entry] = other
     places = _places_of(set(others.values())) if others else {}
     for entry, other in others.items():
-      if other in places:
-        self._apply(*places[other], other)
+      if other in places and self._apply(*places[other], other):
         self._done.add(entry.inode)
     return {entry.other_address for entry, other in others.items()
             if other not in places}
 
-  def _apply(self, pid: int, number: int, inode: str) -> None:
-    """Changes a socket once, given by its descriptor; it may be closed."""
+  def _apply(self, pid: int, number: int, inode: str) -> bool:
+    """Changes a socket once, by its descriptor; returns whether it is changed.
+
+    It may be closed; or a process has it only between fork and exec.
+    """
     if (pid, inode) in self._before:
-      return
+      return True
     try:
       with socket_filters.opened(pid, number) as found:
         self._before[pid, inode] = self._change.apply(found)
@@ -164,7 +166,8 @@ class Links:
           f'the sockets of another one. Received: {e}, for process {pid}. A '
           'sandbox may forbid it: start the run outside of it.') from e
     except OSError:
-      pass
+      return False
+    return True
 
 
 def _places_of(inodes: set[str]) -> dict[str, tuple[int, int]]:
