@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the only task of a cluster: who evaluates and exports.
 
-And of what is refused, or warned of, before a task begins.
+Errors and warnings before a task begins are tested, too.
 """
 
 import json
