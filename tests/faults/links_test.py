@@ -19,6 +19,7 @@ _LIMIT = 60
 
 # A task that talks to itself too, and sends back what it gets. It answers each
 # line of its input. For a port it connects there, for others it says `m` there.
+# A `late` one accepts no connection before the first line.
 _TASK = textwrap.dedent('''
     import socket, sys, threading
 
@@ -32,13 +33,17 @@ _TASK = textwrap.dedent('''
         connection.sendall(data)
 
     listener = socket.create_server(('127.0.0.1', 0))
-    threading.Thread(target=answer, args=(listener,), daemon=True).start()
     own = socket.create_connection(listener.getsockname())
+    answering = threading.Thread(target=answer, args=(listener,), daemon=True)
+    if sys.argv[1:] != ['late']:
+      answering.start()
     print(listener.getsockname()[1], flush=True)
     opened = []
     for line in sys.stdin:
       if line.strip():
         opened.append(socket.create_connection(('127.0.0.1', int(line)), 60))
+      if not answering.ident:
+        answering.start()
       for connection in opened:
         connection.sendall(b'm')
       own.sendall(b'o')
@@ -47,9 +52,11 @@ _TASK = textwrap.dedent('''
 
 
 @pytest.fixture(name='task')
-def fixture_task(filters_allowed):
-  with subprocess.Popen([sys.executable, '-c', _TASK], stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE, text=True, bufsize=1) as task:
+def fixture_task(filters_allowed, request):
+  with subprocess.Popen(
+      [sys.executable, '-c', _TASK, *getattr(request, 'param', ())],
+      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+      bufsize=1) as task:
     task.port = int(task.stdout.readline())
     yield task
     task.kill()
@@ -87,6 +94,16 @@ def test_nothing_arrives_until_the_outage_ends(task, connection, kind):
   end()
   connection.settimeout(_LIMIT)
   assert connection.recv(1) == b'b'
+
+
+@pytest.mark.parametrize('task', [['late']], indirect=True)
+@pytest.mark.parametrize('kind', ['cut', 'partition'])
+def test_a_task_that_has_not_accepted_itself_talks_to_itself(task, kind):
+  end = acts.begin_outage(kind, task.pid, _LIMIT)
+  start = time.monotonic()
+  assert _tell(task) == 'o'
+  assert time.monotonic() - start < _LIMIT / 2  # It was not the end of it.
+  end()
 
 
 @pytest.mark.parametrize('kind', ['cut', 'partition'])

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 from tfplugin.faults import socket_filters
 
+# The inode of a connection that no process has accepted yet.
+_NOT_ACCEPTED = '0'
 _ACCEPT_NOTHING = (0x06, 0, 0, 0)
 _ACCEPT_ALL = (0x06, 0, 0, 0xffffffff)
 # Loads a random number of 32 bits (SKF_AD_OFF + SKF_AD_RANDOM).
@@ -120,11 +122,15 @@ class Links:
   def undo(self) -> None:
     """Gives the sockets their settings before the change."""
     numbers_of = functools.cache(socket_filters.numbers_of)
-    for (pid, inode), before in self._before.items():
+    for pid, inode in list(self._before):
       with contextlib.suppress(OSError):  # The process has ended.
-        if inode in numbers_of(pid):
-          with socket_filters.opened(pid, numbers_of(pid)[inode]) as found:
-            self._change.restore(found, before)
+        self._restore(numbers_of(pid), pid, inode)
+
+  def _restore(self, numbers: dict[str, int], pid: int, inode: str) -> None:
+    before = self._before.pop((pid, inode), None)
+    if before is not None and inode in numbers:
+      with socket_filters.opened(pid, numbers[inode]) as found:
+        self._change.restore(found, before)
 
   def _spread(self) -> set[str]:
     """Changes what is not changed yet; returns the ends out of reach."""
@@ -138,6 +144,8 @@ class Links:
         continue
       other = by_ends.get((entry.remote, entry.local), '')
       if other in mine:  # The process talks to itself.
+        # It may have been changed before this process had accepted it.
+        self._restore(mine, self._pid, entry.inode)
         self._done.add(entry.inode)
         continue
       self._apply(self._pid, mine[entry.inode], entry.inode)
@@ -145,10 +153,12 @@ class Links:
         others[entry] = other
     places = _places_of(set(others.values())) if others else {}
     for entry, other in others.items():
-      if other in places and self._apply(*places[other], other):
+      # What this process accepts at this moment is in `mine` the next time.
+      if other in places and places[other][0] != self._pid and self._apply(
+          *places[other], other):
         self._done.add(entry.inode)
     return {entry.other_address for entry, other in others.items()
-            if other not in places}
+            if other not in (_NOT_ACCEPTED, *places)}
 
   def _apply(self, pid: int, number: int, inode: str) -> bool:
     """Changes a socket once, by its descriptor; returns whether it is changed.
