@@ -67,6 +67,28 @@ def test_gradients_by_variables_and_rows_go_through_the_towers(behavior):
   np.testing.assert_allclose(found[3][:, 0], expected)
 
 
+def test_ops_of_a_program_may_have_any_names():
+  names = []
+  for _ in range(2):  # The second program takes the names that we gave.
+    with tf.Graph().as_default() as graph, tf1.Session() as session:
+      x = tf1.placeholder_with_default(_X, [None, 2])
+      w = tf1.get_variable('w', initializer=[[1.], [2.]], use_resource=True)
+      split = _split(x)
+      _take_gradients(split)
+      for name in names:
+        x = tf.negative(tf.negative(x), name)
+      loss = tf.reduce_max(x @ w) * tf.reduce_sum(x @ w)
+      of_w, = tf.gradients(loss, w)
+      split.update()
+      session.run(w.initializer)
+      y = _X @ [[1], [2]]
+      by_y = y.max() + y.sum() * (y == y.max())
+      np.testing.assert_allclose(session.run(of_w), _X.T @ by_y)
+      names = [op.name.removeprefix('tower_0/')
+               for op in graph.get_operations() if 'tower_0/' in op.name]
+  assert names
+
+
 def test_the_graph_is_linear_in_towers():
   sizes = []
   for count in (2, 4, 8):
