@@ -59,8 +59,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   Variables created, besides the getter's:
     local_step: int64, [], local. This worker's steps. Each further instance or
       call of `apply_gradients` has its own, such as local_step_1.
-    elastic_average/turns: int64, [], local; only with averaged statistics.
-    elastic_average/runs: likewise; only with calls that train one variable.
+    elastic_average/turns: int64, [], local; only with averaged statistics,
+      calls that train one variable, or a call in a branch.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
     elastic_overlap/...: a snapshot of each copy; only with `overlap`.
@@ -239,7 +239,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
     if not _tf_internals.is_in_loop(exchange.steps_before.op):
-      self._getter.take_turns(exchange)
+      self._getter.take_turns(exchange, self._getter.pairs_of(
+          [v for g, v in grads_and_vars if g is not None]))
     # The gradients include the penalty already.
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
@@ -251,8 +252,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     self.unaveraged.append(values)
     ended = exchange.end_step([update])
     self.runs += exchange.runs
-    return self._getter.note_call(exchange, values.after(
-        ended, exchange.due, name or self.get_name()))
+    return values.after(ended, exchange.due, name or self.get_name())
 
   def elastic_distance(self) -> tf.Tensor:
     """Returns the L2 distance of this worker from the whole centre."""

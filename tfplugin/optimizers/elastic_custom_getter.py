@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.elastic import exchange_turns
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.variables import worker_variables
 
@@ -107,9 +109,9 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     elastic_settings.check('statistics', statistics)
     super().__init__(worker_device, statistics)
     self.averaged: list[elastic_pairs.Pair] = []  # Of those not trained.
-    # The op of each call outside of branches, and the runs of calls that train
-    # variables of others.
-    self._calls, self._noted, self._made = {}, {}, []
+    # The calls that train each variable, its turn, and the turns of each call.
+    self._calls = collections.defaultdict(tuple)
+    self._turn_of, self._turns, self._made = {}, {}, []
 
   def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
     """Returns all copies with their centres, of which there must be some.
@@ -141,66 +143,59 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
         pair.trainable or pair in self.averaged or pair in found.pairs)]
     return found
 
-  def take_turns(self, exchange: elastic_exchange.Exchange) -> None:
-    """Lets one of the exchanges of a session step move each variable.
+  def take_turns(self, exchange: elastic_exchange.Exchange,
+                 trained: Sequence[elastic_pairs.Pair]) -> None:
+    """Lets the first exchange of a session run that is due move a variable.
 
-    Statistics are moved by any one call. A trained variable is moved by the
-    first call that trains it. A later one moves it if the two were last due in
-    different session runs: the graph does not know the calls of this run.
+    So an earlier call needs a turn, too, and its exchange is made again. A call
+    in a branch has its turns from the start, as it cannot be made again.
 
     Args:
-      exchange: That of a later call.
+      exchange: That of a call.
+      trained: The variables that the call trains.
     """
-    exchange.turns = [
-        (self.averaged, lambda due: self._statistics.take(due)),
-        *(({pair for pair in call.pairs if pair.trainable},
-           functools.partial(self._take_after, call, exchange))
-          for call in self._calls)]
+    is_inside = tf.inside_function() or branching.here()[1] is not None
+    self._turns[exchange] = [exchange_turns.Turn(
+        self.averaged, lambda due: self._statistics.take(due))]
+    groups, again = collections.defaultdict(list), {}
+    for pair in trained:
+      groups[self._calls[pair], self._turn_of.get(pair)].append(pair)
+    for (calls, turn), pairs in groups.items():
+      if turn is not None and turn.is_fixed:
+        if turn.pairs <= set(trained):
+          self._turns[exchange].append(turn)
+      elif calls or is_inside:
+        again.update(dict.fromkeys(calls))
+        self._share(pairs, (*calls, exchange), is_inside)
+      for pair in pairs:
+        self._calls[pair] = (*calls, exchange)
+    for call in again:
+      call.make_again(exchange_turns.StepTurns(self._turns[call]))
+    exchange.turns = exchange_turns.StepTurns(self._turns[exchange])
+
+  def _share(self, pairs, calls, is_fixed):
+    """Gives `pairs` a turn of their own, for the exchanges of `calls`."""
+    turns = worker_variables.WorkerTurns(
+        'elastic_average/turns', self.worker_device)
+    self._made.append(turns.variable)
+    new = exchange_turns.Turn(set(pairs), turns.take, is_fixed)
+    for pair in pairs:
+      if pair in self._turn_of:
+        self._turn_of[pair].pairs.remove(pair)
+      self._turn_of[pair] = new
+    for call in calls:
+      self._turns[call].append(new)
 
   def turn_variables(self) -> list[tf.Variable]:
     """Returns the variables for turns of exchanges, as far as they exist."""
-    return [variable for made in self._made for variable in made]
-
-  def note_call(self, exchange: elastic_exchange.Exchange,
-                op: tf.Operation) -> tf.Operation:
-    """Returns the `op` of a call; later calls see it outside of branches.
-
-    Args:
-      exchange: That of the call.
-      op: What the call returns.
-    """
-    if not (tf.inside_function() or branching.here()[1] is not None):
-      self._calls[exchange] = op
-    return op
-
-  def _take_after(self, call: elastic_exchange.Exchange,
-                  exchange: elastic_exchange.Exchange,
-                  due: tf.Tensor) -> tf.Tensor:
-    """Returns whether it is the turn of an `exchange` after that of a call."""
-    if call not in self._noted:
-      with tf.init_scope():
-        self._noted[call] = self._runs.note(call.due)
-      _tf_internals.add_control_inputs(
-          self._calls[call], [self._noted[call][1]])
-    if exchange not in self._noted:
-      self._noted[exchange] = self._runs.note(exchange.due)
-    last, op = self._noted[exchange]
-    with tf1.control_dependencies([op]):
-      return due & tf.not_equal(self._noted[call][0], last)
+    return list(self._made)
 
   @functools.cached_property
   def _statistics(self) -> worker_variables.WorkerTurns:
     turns = worker_variables.WorkerTurns(
         'elastic_average/turns', self.worker_device)
-    self._made.append([turns.variable])
+    self._made.append(turns.variable)
     return turns
-
-  @functools.cached_property
-  def _runs(self) -> worker_variables.RunNumbers:
-    runs = worker_variables.RunNumbers(
-        'elastic_average/runs', self.worker_device)
-    self._made.append(runs.variables)  # It grows.
-    return runs
 
   def __call__(self, getter: Callable, name: str, *args, **kwargs):
     """Gets a variable; see `custom_getter` of `tf.compat.v1.variable_scope`.
