@@ -189,12 +189,14 @@ def test_calls_in_branches_exchange_a_variable_once(behavior, outside):
     should = [tf1.placeholder_with_default(True, []) for _ in range(2)]
 
     def train(value):
-      return tf.group(optimizer.apply_gradients([(tf.constant(-value), w)]))
+      with tf1.control_dependencies([
+          optimizer.apply_gradients([(tf.constant(-value), w)])]):
+        return tf.constant(True)
 
     op = (train(1.0) if outside else
-          tf.cond(should[0], lambda: train(1.0), tf.no_op))
-    with tf1.control_dependencies([op]):
-      op = tf.cond(should[1], lambda: train(2.0), tf.no_op)
+          tf.cond(should[0], lambda: train(1.0), lambda: False))
+    with tf1.control_dependencies([tf.identity(op)]):
+      op = tf.cond(should[1], lambda: train(2.0), lambda: False)
     with _session(optimizer) as session:
       session.run(op)
       assert session.run([w, _center(getter, w)]) == [2.75, 0.25]

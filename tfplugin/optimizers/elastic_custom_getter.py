@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import collections
-import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -22,7 +21,6 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic import exchange_turns
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
@@ -109,9 +107,10 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     elastic_settings.check('statistics', statistics)
     super().__init__(worker_device, statistics)
     self.averaged: list[elastic_pairs.Pair] = []  # Of those not trained.
-    # The calls that train each variable, its turn, and the turns of each call.
+    # The calls that move each variable, its turn, and the turns of each call.
     self._calls = collections.defaultdict(tuple)
-    self._turn_of, self._turns, self._made = {}, {}, []
+    self._turn_of, self._turns = {}, collections.defaultdict(list)
+    self._made, self._values, self._seen = [], [], {}
 
   def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
     """Returns all copies with their centres, of which there must be some.
@@ -129,22 +128,29 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
           'is `ea_custom_getter`.')
     return self.pairs
 
-  def without_average(self, gradients: Sequence[Any]) -> set_values.Unaveraged:
-    """Returns untrained variables without an average; notes those with one.
+  def set_values(self, gradients: Sequence[Any],
+                 runs: list) -> set_values.SetValues:
+    """Returns the exchange of untrained variables without an average.
 
-    Once averaged, a variable is averaged by each call of an optimizer.
+    Once averaged, a variable is averaged by each call of an optimizer. An
+    earlier call, which did not see the data, leaves it out.
 
     Args:
       gradients: The gradients that the call applies.
+      runs: Gets the exchange if it is a session run of its own.
     """
     found = set_values.of_gradients(
         [pair for pair in self.pairs if pair not in self.averaged], gradients)
     self.averaged += [pair for pair in self.pairs if not (
         pair.trainable or pair in self.averaged or pair in found.pairs)]
-    return found
+    for values in self._values:
+      values.leave_out(self.averaged)
+    self._values.append(set_values.SetValues(
+        found, self.worker_device, runs, self._seen))
+    return self._values[-1]
 
   def take_turns(self, exchange: elastic_exchange.Exchange,
-                 trained: Sequence[elastic_pairs.Pair]) -> None:
+                 moved: Sequence[elastic_pairs.Pair]) -> None:
     """Lets the first exchange of a session run that is due move a variable.
 
     So an earlier call needs a turn, too, and its exchange is made again. A call
@@ -152,33 +158,29 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
 
     Args:
       exchange: That of a call.
-      trained: The variables that the call trains.
+      moved: Variables that the call trains or averages.
     """
+    if _tf_internals.is_in_loop(exchange.steps_before.op):
+      return
     is_inside = tf.inside_function() or branching.here()[1] is not None
-    self._turns[exchange] = [exchange_turns.Turn(
-        self.averaged, lambda due: self._statistics.take(due))]
     groups, again = collections.defaultdict(list), {}
-    for pair in trained:
+    for pair in moved:
       groups[self._calls[pair], self._turn_of.get(pair)].append(pair)
     for (calls, turn), pairs in groups.items():
+      self._calls.update(dict.fromkeys(pairs, (*calls, exchange)))
       if turn is not None and turn.is_fixed:
-        if turn.pairs <= set(trained):
-          self._turns[exchange].append(turn)
+        self._turns[exchange] += [turn] if turn.pairs <= set(moved) else []
       elif calls or is_inside:
         again.update(dict.fromkeys(calls))
         self._share(pairs, (*calls, exchange), is_inside)
-      for pair in pairs:
-        self._calls[pair] = (*calls, exchange)
     for call in again:
       call.make_again(exchange_turns.StepTurns(self._turns[call]))
     exchange.turns = exchange_turns.StepTurns(self._turns[exchange])
 
   def _share(self, pairs, calls, is_fixed):
     """Gives `pairs` a turn of their own, for the exchanges of `calls`."""
-    turns = worker_variables.WorkerTurns(
-        'elastic_average/turns', self.worker_device)
-    self._made.append(turns.variable)
-    new = exchange_turns.Turn(set(pairs), turns.take, is_fixed)
+    new = exchange_turns.Turn(pairs, self.worker_device, is_fixed)
+    self._made.append(new.variable)
     for pair in pairs:
       if pair in self._turn_of:
         self._turn_of[pair].pairs.remove(pair)
@@ -189,13 +191,6 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
   def turn_variables(self) -> list[tf.Variable]:
     """Returns the variables for turns of exchanges, as far as they exist."""
     return list(self._made)
-
-  @functools.cached_property
-  def _statistics(self) -> worker_variables.WorkerTurns:
-    turns = worker_variables.WorkerTurns(
-        'elastic_average/turns', self.worker_device)
-    self._made.append(turns.variable)
-    return turns
 
   def __call__(self, getter: Callable, name: str, *args, **kwargs):
     """Gets a variable; see `custom_getter` of `tf.compat.v1.variable_scope`.

@@ -4,31 +4,55 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import Callable
 
 import tensorflow as tf
 
+from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
+from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 
+tf1 = tf.compat.v1
 
-@dataclasses.dataclass(eq=False)
+
 class Turn:
-  """Variables that the exchanges of several calls of an optimizer move.
+  """Turn of one of several calls of an optimizer to move some variables.
+
+  The first call of a session run that asks gets the turn of this run. Calls may
+  ask at the same time.
 
   Attributes:
     pairs: The variables.
-    take: Returns whether it is the turn of the call that asks, if its exchange
-      is due.
     is_fixed: Whether a call in a branch has the turn, and so keeps it.
+    variable: Counts the calls that asked; an int64 scalar on the worker.
   """
 
-  pairs: Collection[elastic_pairs.Pair]
-  take: Callable[[tf.Tensor], tf.Tensor]
-  is_fixed: bool = False
+  def __init__(self, pairs: Iterable[elastic_pairs.Pair], device: str = '',
+               is_fixed: bool = False):
+    """Creates the variable on the worker's `device`."""
+    self.pairs, self.is_fixed = set(pairs), is_fixed
+    self.variable = worker_variables.create(
+        lambda: tf.zeros([], tf.int64), 'elastic_average/turns', device)
+    with tf.init_scope(), placement.only_on(device):
+      self._before = self.variable.read_value()  # Once in a run.
+
+  def take(self, due: tf.Tensor) -> tf.Tensor:
+    """Returns whether it is the call's turn; it asks if it is `due`."""
+    with placement.only_on(self.variable.device):
+      # In the current graph: a branch of v2 waits for no op outside of it.
+      before = tf.identity(self._before)
+
+    def ask():
+      # An atomic operation, unlike an assignment and a read.
+      asked = tf.raw_ops.ResourceCountUpTo(
+          resource=self.variable.handle, limit=tf.int64.max, T=tf.int64)
+      return tf.equal(asked, before)
+
+    with tf1.control_dependencies([before]), (
+        placement.only_on(self.variable.device)):
+      return tf.cond(tf.identity(due), ask, lambda: tf.constant(False))
 
 
 class StepTurns:
