@@ -109,10 +109,10 @@ def test_two_calls_that_nobody_ordered_exchange_a_variable_once(behavior):
       before, center_before = session.run([w, center])
       session.run(trains)
       after, center_after = session.run([w, center])
-      # The second call may add its 2 before the exchange, or after it.
+      # The other call may add its value before the exchange, or after it.
       assert center_after - center_before in [
           pytest.approx((before + added - center_before) / 4, rel=1e-4)
-          for added in (1, 3)]
+          for added in (1, 2, 3)]
       assert before + 3 + center_before == pytest.approx(after + center_after)
 
 
@@ -127,6 +127,93 @@ def test_calls_in_session_steps_of_their_own_exchange_in_each(behavior):
       difference = (local - middle) / 4
       local, middle = local - difference, middle + difference
       assert session.run([w, center]) == pytest.approx([local, middle])
+
+
+@pytest.mark.parametrize('period', [1, 2])
+@pytest.mark.parametrize('calls_of_runs', [
+    [(0,), (0, 1)], [(1,), (0, 1)], [(0,), (0,), (0, 1), (0, 1), (1,)],
+], ids=str)
+@pytest.mark.parametrize('is_ordered', [True, False])
+def test_runs_of_one_call_and_of_both_exchange_once(
+    behavior, is_ordered, calls_of_runs, period):
+  """Both calls in every other run exchanged a variable twice in each."""
+  del behavior
+  with tf.Graph().as_default():
+    w, center, trains, session = _two_calls(
+        is_ordered=is_ordered, communication_period=period)
+    steps = [0, 0]
+    for calls in calls_of_runs * 4:
+      before, center_before = session.run([w, center])
+      session.run([trains[call] for call in calls])
+      after, center_after = session.run([w, center])
+      if is_ordered and 1 in calls:
+        calls = (0, 1)
+      for call in calls:
+        steps[call] += 1
+      added = sum(1 + call for call in calls)
+      # A call may add its value before the exchange of another, or after it.
+      expected = [(before + each - center_before) / 4
+                  for each in ((1, 2, 3) if calls == (0, 1) else (added,))
+                  ] if any(steps[call] % period == 0 for call in calls) else [0]
+      moved = center_after - center_before
+      assert moved in [pytest.approx(each, rel=1e-4) for each in expected]
+      assert after + center_after == pytest.approx(
+          before + center_before + added)
+
+
+def test_three_calls_of_overlapping_variables_exchange_each_once(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    a, b, c = (_variable(getter, name, 0.0) for name in 'abc')
+    optimizer = _optimizer(getter, moving_rate=0.25)
+    first = optimizer.minimize(-a - b, None, [a, b])
+    with tf1.control_dependencies([first]):
+      second = optimizer.minimize(-b - c, None, [b, c])
+    with tf1.control_dependencies([second]):
+      third = optimizer.minimize(-a - b - c, None, [a, b, c])
+    with _session(optimizer) as session:
+      session.run(third)
+      # 1, then a quarter of 1 moves; then 1 for each later call.
+      assert session.run([[v, _center(getter, v)] for v in (a, b, c)]) == [
+          [1.75, 0.25], [2.75, 0.25], [1.75, 0.25]]
+
+
+@pytest.mark.parametrize('outside', [True, False])
+def test_calls_in_branches_exchange_a_variable_once(behavior, outside):
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    w = _variable(getter, 'w', 0.0)
+    optimizer = _optimizer(getter, moving_rate=0.25)
+    should = [tf1.placeholder_with_default(True, []) for _ in range(2)]
+
+    def train(value):
+      with tf1.control_dependencies([
+          optimizer.apply_gradients([(tf.constant(-value), w)])]):
+        return tf.constant(True)
+
+    op = (train(1.0) if outside else
+          tf.cond(should[0], lambda: train(1.0), lambda: False))
+    with tf1.control_dependencies([tf.identity(op)]):
+      op = tf.cond(should[1], lambda: train(2.0), lambda: False)
+    with _session(optimizer) as session:
+      session.run(op)
+      assert session.run([w, _center(getter, w)]) == [2.75, 0.25]
+      session.run(op, {should[1]: False})  # 3.75, a quarter of 3.5.
+      assert session.run([w, _center(getter, w)]) == [2.875, 1.125]
+
+
+def test_the_second_call_of_a_run_leaves_the_view_of_the_centre(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    w, center, trains, session = _two_calls(rho=0.5)
+    view, = [v for v in tf1.local_variables()
+             if v.op.name == 'local_center_variable/w']
+    for _ in range(3):
+      before = session.run(center)
+      session.run(trains)
+      assert session.run(view) == before
 
 
 class _Assigning(tf1.train.Optimizer):
@@ -169,7 +256,7 @@ def test_slots_made_in_a_condition_stay_on_the_worker(behavior):
     assert [v.op.name for v in tf1.global_variables()] == [
         'global_center_variable/w']
     state = [v for v in optimizer.variables() if 'local_step' not in v.name]
-    assert len(state) == 4
+    assert len(state) == 5  # The call's turn, too.
     assert {v.device for v in state} == {'/job:worker/task:1'}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from tests.optimizers import elastic_graphs
 from tfplugin.optimizers import elastic_average
 from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.testing import behaviors
@@ -218,9 +219,97 @@ def test_what_is_averaged_once_is_averaged_by_later_calls():
     computed = data * 2.0
     mean.assign(computed)
     for gradient in (computed, tf.constant(1.0)):
-      pair, = getter.without_average([gradient]).shared
+      pair, = getter.set_values([gradient], []).unaveraged.shared
       assert pair.local is rate
       assert [pair.local for pair in getter.averaged] == [mean]
+
+
+def _two_calls_with_statistics():
+  """Two variables, a statistic of the data of each, and their train ops."""
+  getter = elastic_graphs.Getter('')
+  a, b = (elastic_graphs.variable(getter, name, 0.0) for name in 'ab')
+  means = [elastic_graphs.variable(getter, name, 0.0, trainable=False)
+           for name in ('mean_a', 'mean_b')]
+  optimizer = elastic_graphs.make_optimizer(getter, moving_rate=0.25)
+  inputs = [tf1.placeholder_with_default(value, []) for value in (1.0, 4.0)]
+  with tf1.control_dependencies([
+      mean.assign(x) for mean, x in zip(means, inputs)]):
+    trains = [optimizer.minimize(-v * x, None, [v])
+              for v, x in zip((a, b), inputs)]
+  return optimizer, trains, [
+      [mean, elastic_graphs.center(getter, mean)] for mean in means]
+
+
+@pytest.mark.parametrize('calls_of_runs, expected', [
+    # Each time a copy is 1 or 4, and a quarter of the difference moves.
+    ([(0, 1), (0, 1)], [[0.8125, 0.4375], [3.25, 1.75]]),
+    # The second call averages both statistics, the first one its own.
+    ([(0,), (1,), (0,)], [[0.859375, 0.578125], [4, 1]]),
+    ([(1,), (1,)], [[0.8125, 0.4375], [3.25, 1.75]])], ids=str)
+def test_a_statistic_of_the_second_calls_data_is_averaged(
+    behavior, calls_of_runs, expected):
+  """The first call took it for a value from outside, and shared it."""
+  del behavior
+  with tf.Graph().as_default():
+    optimizer, trains, values = _two_calls_with_statistics()
+    with elastic_graphs.session(optimizer) as session:
+      for calls in calls_of_runs:
+        session.run([trains[call] for call in calls])
+      assert session.run(values) == expected
+
+
+@pytest.mark.parametrize('is_listed', [True, False])
+@pytest.mark.parametrize('is_inside', [True, False])
+def test_a_statistic_is_averaged_also_by_a_call_in_a_branch(
+    behavior, is_inside, is_listed):
+  """Under v2 behaviour it was shared, as the branch has no write of it."""
+  del behavior
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    w, mean = (elastic_graphs.variable(getter, name, 0.0, trainable=trainable)
+               for name, trainable in (('w', True), ('mean', False)))
+    optimizer = elastic_graphs.make_optimizer(getter, moving_rate=0.25)
+    x = tf1.placeholder_with_default(4.0, [])
+    update = tf.group(mean.assign(x))
+    if is_listed:
+      tf1.add_to_collection(tf1.GraphKeys.UPDATE_OPS, update)
+    with tf1.control_dependencies([update]):
+      loss = -w * x
+    gradients = None if is_inside else optimizer.compute_gradients(loss)
+
+    def train():
+      with tf1.control_dependencies([optimizer.apply_gradients(
+          gradients or optimizer.compute_gradients(loss))]):
+        return tf.constant(True)
+
+    with tf1.control_dependencies([loss]):
+      train_op = tf.cond(x > 0, train, lambda: False)
+    with elastic_graphs.session(optimizer) as session:
+      for expected in ([3, 1], [3.25, 1.75], [3.4375, 2.3125]):
+        session.run(train_op)
+        assert session.run(
+            [mean, elastic_graphs.center(getter, mean)]) == expected
+
+
+def test_a_call_does_not_return_the_value_that_another_call_has_taken(behavior):
+  """So a newer value, which another worker has set, was lost."""
+  del behavior
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    a, b = (elastic_graphs.variable(getter, name, 0.0) for name in 'ab')
+    rate = elastic_graphs.variable(getter, 'rate', 1.0, trainable=False)
+    optimizer = elastic_graphs.make_optimizer(getter)
+    trains = [optimizer.minimize(-v, None, [v]) for v in (a, b)]
+    values = [rate, elastic_graphs.center(getter, rate)]
+    with elastic_graphs.session(optimizer) as session:
+      session.run([v.initializer for v in optimizer.variables()])
+      for value, train in zip((0.5, 0.25, 0.125), (*trains, trains[0])):
+        values[1].load(value, session)  # As another worker does.
+        session.run(train)
+        assert session.run(values) == [value, value]
+      rate.load(0.0625, session)
+      session.run(trains[1])
+      assert session.run(values) == [0.0625, 0.0625]
 
 
 def test_a_custom_gradient_finds_copies(behavior):

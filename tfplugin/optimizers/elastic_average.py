@@ -15,7 +15,6 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
-from tfplugin.distribute.elastic.values import set_values
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.optimizers import elastic_updates
@@ -59,8 +58,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   Variables created, besides the getter's:
     local_step: int64, [], local. This worker's steps. Each further instance or
       call of `apply_gradients` has its own, such as local_step_1.
-    elastic_average/turns: int64, [], local; only with averaged statistics.
-    elastic_average/runs: likewise; only with calls that train one variable.
+    elastic_average/turns: int64, [], local; only with several calls that
+      exchange one variable, or with a call in a branch.
     local_center_variable/<name>: like <name>, local; only if rho is not 0.
     exchange_feedback/<name>: likewise; only with `exchange_dtype='int8'`.
     elastic_overlap/...: a snapshot of each copy; only with `overlap`.
@@ -238,21 +237,19 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     exchange = elastic_exchange.Exchange(
         self._settings, self.num_worker, self._local_steps[-1],
         self._use_locking)
-    if not _tf_internals.is_in_loop(exchange.steps_before.op):
-      self._getter.take_turns(exchange)
+    self._getter.take_turns(exchange, self._getter.pairs_of(
+        [v for g, v in grads_and_vars if g is not None]))
     # The gradients include the penalty already.
     update = elastic_updates.ElasticUpdates(
         self._optimizer, self._getter, exchange, 0.0).apply_gradients(
             grads_and_vars, global_step, None, skip_gradients_aggregation)
-    values = set_values.SetValues(
-        self._getter.without_average([g for g, _ in grads_and_vars]),
-        self._getter.worker_device, self.runs)
+    values = self._getter.set_values([g for g, _ in grads_and_vars], self.runs)
+    self._getter.take_turns(exchange, self._getter.averaged)
     exchange.add(*self._getter.averaged)
     self.unaveraged.append(values)
     ended = exchange.end_step([update])
     self.runs += exchange.runs
-    return self._getter.note_call(exchange, values.after(
-        ended, exchange.due, name or self.get_name()))
+    return values.after(ended, exchange.due, name or self.get_name())
 
   def elastic_distance(self) -> tf.Tensor:
     """Returns the L2 distance of this worker from the whole centre."""

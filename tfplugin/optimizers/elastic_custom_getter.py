@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import functools
+import collections
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -19,8 +19,8 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.elastic import exchange_turns
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
@@ -107,9 +107,10 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
     elastic_settings.check('statistics', statistics)
     super().__init__(worker_device, statistics)
     self.averaged: list[elastic_pairs.Pair] = []  # Of those not trained.
-    # The op of each call outside of branches, and the runs of calls that train
-    # variables of others.
-    self._calls, self._noted, self._made = {}, {}, []
+    # The calls that move each variable, its turn, and the turns of each call.
+    self._calls = collections.defaultdict(tuple)
+    self._turn_of, self._turns = {}, collections.defaultdict(list)
+    self._made, self._values, self._seen = [], [], {}
 
   def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
     """Returns all copies with their centres, of which there must be some.
@@ -127,80 +128,69 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
           'is `ea_custom_getter`.')
     return self.pairs
 
-  def without_average(self, gradients: Sequence[Any]) -> set_values.Unaveraged:
-    """Returns untrained variables without an average; notes those with one.
+  def set_values(self, gradients: Sequence[Any],
+                 runs: list) -> set_values.SetValues:
+    """Returns the exchange of untrained variables without an average.
 
-    Once averaged, a variable is averaged by each call of an optimizer.
+    Once averaged, a variable is averaged by each call of an optimizer. An
+    earlier call, which did not see the data, leaves it out.
 
     Args:
       gradients: The gradients that the call applies.
+      runs: Gets the exchange if it is a session run of its own.
     """
     found = set_values.of_gradients(
         [pair for pair in self.pairs if pair not in self.averaged], gradients)
     self.averaged += [pair for pair in self.pairs if not (
         pair.trainable or pair in self.averaged or pair in found.pairs)]
-    return found
+    for values in self._values:
+      values.leave_out(self.averaged)
+    self._values.append(set_values.SetValues(
+        found, self.worker_device, runs, self._seen))
+    return self._values[-1]
 
-  def take_turns(self, exchange: elastic_exchange.Exchange) -> None:
-    """Lets one of the exchanges of a session step move each variable.
+  def take_turns(self, exchange: elastic_exchange.Exchange,
+                 moved: Sequence[elastic_pairs.Pair]) -> None:
+    """Lets the first exchange of a session run that is due move a variable.
 
-    Statistics are moved by any one call. A trained variable is moved by the
-    first call that trains it. A later one moves it if the two were last due in
-    different session runs: the graph does not know the calls of this run.
+    So an earlier call needs a turn, too, and its exchange is made again. A call
+    in a branch has its turns from the start, as it cannot be made again.
 
     Args:
-      exchange: That of a later call.
+      exchange: That of a call.
+      moved: Variables that the call trains or averages.
     """
-    exchange.turns = [
-        (self.averaged, lambda due: self._statistics.take(due)),
-        *(({pair for pair in call.pairs if pair.trainable},
-           functools.partial(self._take_after, call, exchange))
-          for call in self._calls)]
+    if _tf_internals.is_in_loop(exchange.steps_before.op):
+      return
+    is_inside = tf.inside_function() or branching.here()[1] is not None
+    groups, again = collections.defaultdict(list), {}
+    for pair in moved:
+      groups[self._calls[pair], self._turn_of.get(pair)].append(pair)
+    for (calls, turn), pairs in groups.items():
+      self._calls.update(dict.fromkeys(pairs, (*calls, exchange)))
+      if turn is not None and turn.is_fixed:
+        self._turns[exchange] += [turn] if turn.pairs <= set(moved) else []
+      elif calls or is_inside:
+        again.update(dict.fromkeys(calls))
+        self._share(pairs, (*calls, exchange), is_inside)
+    for call in again:
+      call.make_again(exchange_turns.StepTurns(self._turns[call]))
+    exchange.turns = exchange_turns.StepTurns(self._turns[exchange])
+
+  def _share(self, pairs, calls, is_fixed):
+    """Gives `pairs` a turn of their own, for the exchanges of `calls`."""
+    new = exchange_turns.Turn(pairs, self.worker_device, is_fixed)
+    self._made.append(new.variable)
+    for pair in pairs:
+      if pair in self._turn_of:
+        self._turn_of[pair].pairs.remove(pair)
+      self._turn_of[pair] = new
+    for call in calls:
+      self._turns[call].append(new)
 
   def turn_variables(self) -> list[tf.Variable]:
     """Returns the variables for turns of exchanges, as far as they exist."""
-    return [variable for made in self._made for variable in made]
-
-  def note_call(self, exchange: elastic_exchange.Exchange,
-                op: tf.Operation) -> tf.Operation:
-    """Returns the `op` of a call; later calls see it outside of branches.
-
-    Args:
-      exchange: That of the call.
-      op: What the call returns.
-    """
-    if not (tf.inside_function() or branching.here()[1] is not None):
-      self._calls[exchange] = op
-    return op
-
-  def _take_after(self, call: elastic_exchange.Exchange,
-                  exchange: elastic_exchange.Exchange,
-                  due: tf.Tensor) -> tf.Tensor:
-    """Returns whether it is the turn of an `exchange` after that of a call."""
-    if call not in self._noted:
-      with tf.init_scope():
-        self._noted[call] = self._runs.note(call.due)
-      _tf_internals.add_control_inputs(
-          self._calls[call], [self._noted[call][1]])
-    if exchange not in self._noted:
-      self._noted[exchange] = self._runs.note(exchange.due)
-    last, op = self._noted[exchange]
-    with tf1.control_dependencies([op]):
-      return due & tf.not_equal(self._noted[call][0], last)
-
-  @functools.cached_property
-  def _statistics(self) -> worker_variables.WorkerTurns:
-    turns = worker_variables.WorkerTurns(
-        'elastic_average/turns', self.worker_device)
-    self._made.append([turns.variable])
-    return turns
-
-  @functools.cached_property
-  def _runs(self) -> worker_variables.RunNumbers:
-    runs = worker_variables.RunNumbers(
-        'elastic_average/runs', self.worker_device)
-    self._made.append(runs.variables)  # It grows.
-    return runs
+    return list(self._made)
 
   def __call__(self, getter: Callable, name: str, *args, **kwargs):
     """Gets a variable; see `custom_getter` of `tf.compat.v1.variable_scope`.

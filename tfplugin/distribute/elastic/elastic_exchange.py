@@ -12,13 +12,16 @@ from typing import Callable
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import conditional_update
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import exchange_turns
 from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
@@ -60,8 +63,7 @@ class Exchange:
     inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences, if that is asked for.
     runs: The exchanges that a hook may run, in session runs of their own.
-    turns: Variables that other exchanges of a session step move, too, each with
-      a function that returns whether it is the turn of this one.
+    turns: Turns with other exchanges of a session step.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -76,7 +78,7 @@ class Exchange:
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
-    self.turns: list[tuple[Collection[elastic_pairs.Pair], Callable]] = []
+    self.turns = exchange_turns.StepTurns()
     self._applied: worker_variables.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
     self.finite = conditional_update.FiniteUpdates(
@@ -98,7 +100,7 @@ class Exchange:
         self.steps_before, self._settings.communication_period)
     self.counters, self._counts_in = [], None
     self.has_gradients = self._is_certain = self._is_marked = False
-    self._moved, self._begun = set(), []
+    self._moved, self._made, self._separate = set(), [], None
     self._context = branching.here()
 
   @property
@@ -167,14 +169,13 @@ class Exchange:
         gradient = elastic_pairs.penalized(gradient, copy, pair, rho)
         pair.note_gradient(gradient, self._settings.sparse_exchange)
         if marks:
-          gradient = after(gradient, marks)
+          gradient = elastic_pairs.after(gradient, marks)
       result.append((gradient, copy))
     if self._settings.update_order != 'elastic_first':
       return result
-    with tf1.control_dependencies(tf.nest.flatten(
-        [g for g, _ in result if g is not None], expand_composites=True)):
-      moved = self._exchange_if_due(pairs)
-    return [(after(g, moved), copy) for g, copy in result]
+    moved = self._exchange_if_due(pairs, tf.nest.flatten(
+        [g for g, _ in result if g is not None], expand_composites=True))
+    return [(elastic_pairs.after(g, moved), copy) for g, copy in result]
 
   def touched(self, adjusted: types.GradsAndVars) -> list:
     """Returns ops that note the rows that `adjusted` gradients touch.
@@ -247,7 +248,7 @@ class Exchange:
       # Hooks may run the optimizers, in runs of their own.
       is_counted = (self._is_certain or not self._is_marked or
                     tf.greater(self._applied.value(), 0))
-      moved = self._exchange_if_due(self.pairs, counters, is_counted)
+    moved = self._exchange_if_due(self.pairs, train_ops, counters, is_counted)
     self.finite.summarize('elastic_average/nonfinite')
     with tf1.control_dependencies([*train_ops, *moved]):
       steps = self.steps_before + tf.cast(is_counted, tf.int64)
@@ -255,44 +256,54 @@ class Exchange:
           elastic_pairs.write(self.local_step, 'update', steps),
           *([] if is_counted is True else [self._mark(0)]), name=name)
 
-  def _exchange_if_due(self, pairs, counters=(), is_counted=True):
-    """Returns the step's exchanges, if due; each of `pairs` is in one."""
+  def make_again(self, turns: exchange_turns.StepTurns) -> None:
+    """Makes the exchanges of a built step again: other steps take `turns`."""
+    self.turns = turns
+    for run in self.runs:
+      run.run = None
+    for begun, ends, make in self._made:
+      with tf.init_scope(), tf1.control_dependencies(ends):
+        _tf_internals.redirect_input(begun.op, 0, make())
+
+  def _exchange_if_due(self, pairs, ends, counters=(), is_counted=True):
+    """Returns the step's exchanges after `ends`; each of `pairs` is in one."""
     new = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
     self._moved.update(new)
     if new or counters:
-      self._begun.append(self._new_exchange(new, counters, is_counted))
-    return self._begun
+      make = functools.partial(self._new_exchange, new, counters, is_counted)
+      with tf1.control_dependencies(ends):
+        begun = make()
+      with placement.only_on(self.local_step.device):
+        begun = tf.identity(begun)
+      self._made.append((begun, ends, make))
+    return [begun for begun, *_ in self._made]
 
   def _new_exchange(self, pairs, counters, is_counted):
     due = tf.logical_and(self.due, is_counted)
-    start = self.steps_before
-    turns = []  # For each turn, which of the pairs need it.
-    for taking, take in self.turns:
-      needs_turn = [pair in taking for pair in pairs]
-      if any(needs_turn):
-        turns.append(needs_turn)
-        # A separate run gets this number alone.
-        start = 2 * start + tf.cast(take(due), tf.int64)
+    start = self.turns.join(self.steps_before, pairs, due)
+    split = functools.partial(self.turns.split, pairs=pairs)
     if self._overlapped is not None:
       snapshots = [self._overlapped.snapshot_of(pair) for pair in pairs]
       return self._overlapped.end_step(
           pairs, due, start,
           lambda start: self._exchange_ops(
-              snapshots, counters, turns, start))
+              snapshots, counters, split, start))
     if is_counted is True and self._settings.communication_period == 1:
-      return self._exchange_ops(pairs, counters, turns, start)
+      return self._exchange_ops(pairs, counters, split, start)
     is_separate = (self._settings.may_be_separate and
                    separate_run.is_useful(pairs))
     written = _written(pairs, counters)
     if not is_separate:
       return branching.cond(
-          due, lambda: self._exchange_ops(pairs, counters, turns, start),
+          due, lambda: self._exchange_ops(pairs, counters, split, start),
           separate_run.false, written)
-    return separate_run.SeparateRun(self.local_step.device).end_step(
+    self._separate = self._separate or separate_run.SeparateRun(
+        self.local_step.device)
+    return self._separate.end_step(
         due, start, lambda start: self._exchange_ops(
-            pairs, counters, turns, start), written, self.runs)
+            pairs, counters, split, start), written, self.runs)
 
-  def _exchange_ops(self, pairs, counters, turns, start):
+  def _exchange_ops(self, pairs, counters, split, start):
     """Returns the exchange, due or not, of the step with the number `start`."""
 
     def send(differences):
@@ -302,13 +313,11 @@ class Exchange:
       moves += tf.nest.flatten([advance() for _, advance in counters])
       return branching.done(moves)
 
-    rates = [self._settings.rate(self._num_worker)] * len(pairs)
-    for needs_turn in reversed(turns):
-      start, turn = start // 2, tf.cast(start % 2, tf.float64)
-      rates = [elastic.as_type_of(turn, rate) * turn if needs else rate
-               for needs, rate in zip(needs_turn, rates)]
+    rate = self._settings.rate(self._num_worker)
+    start, turns = split(start)
     differences = pair_moves.receive_all(
-        pairs, rates, self._wire(start), self._settings.has_parts)
+        pairs, exchange_turns.rates_of(rate, turns), self._wire(start),
+        self._settings.has_parts, turns)
     if not (self.finite.is_asked and pairs):
       return send(differences)
     is_finite = self.finite.accepted(
@@ -339,11 +348,3 @@ class Exchange:
 def _written(pairs, counters) -> list[tf.Variable]:
   return [*(step for step, _ in counters),
           *(v for pair in pairs for v in pair.variables())]
-
-
-def after(value: Any, operations: Sequence) -> Any:
-  """Returns `value`, available only once `operations` have run."""
-  with tf1.control_dependencies(operations):
-    if value is None or isinstance(value, tf.Operation):
-      return value and tf.no_op()
-    return tf.nest.map_structure(tf.identity, value, expand_composites=True)

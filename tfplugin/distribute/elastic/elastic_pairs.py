@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import Union
 
 import tensorflow as tf
@@ -64,6 +65,16 @@ class Pair:
   def local(self) -> tf.Variable:
     """The worker's copy; of several devices, the first one's."""
     return self.copies[0]
+
+  @property
+  def first_value(self) -> tf.Tensor:
+    """The value that the copy's initializer assigns.
+
+    That of a warm start may be no assignment; the centre's is, once it follows.
+    """
+    is_warm = self.initializer is not None and (
+        self.local.initializer is not self.initializer)
+    return (self.center if is_warm else self.local).initializer.inputs[1]
 
   def keep_local_center(self, rho: elastic.Rate) -> None:
     """Makes the worker's view of the centre, if a penalty needs one."""
@@ -135,6 +146,13 @@ def read(variable: tf.Variable, rows: tf.Tensor | None = None) -> tf.Tensor:
             branching.read_rows(variable, rows))
 
 
+def read_if(turn: tf.Tensor | None, variable: tf.Variable,
+            rows: tf.Tensor | None = None) -> tf.Tensor:
+  """Returns a variable if it is the `turn`, else 0; None: in any case."""
+  value = read(variable, rows)
+  return value if turn is None else tf.where(turn, value, tf.zeros_like(value))
+
+
 def write(variable: tf.Variable, how: str, value: tf.Tensor,
           rows: tf.Tensor | None = None, **kwargs):
   """Assigns as `how`, 'add', 'sub' or 'update', on the variable's device."""
@@ -143,6 +161,25 @@ def write(variable: tf.Variable, how: str, value: tf.Tensor,
       return getattr(variable, f'scatter_{how}')(tf.IndexedSlices(value, rows))
     assign = 'assign' if how == 'update' else f'assign_{how}'
     return getattr(variable, assign)(value, read_value=False, **kwargs)
+
+
+def write_if(turn: tf.Tensor | None, variable: tf.Variable, value: tf.Tensor,
+             rows: tf.Tensor | None = None):
+  """Assigns a value if it is the `turn`; None: in any case."""
+  if turn is None:
+    return write(variable, 'update', value, rows)
+  with placement.only_on(variable.device):
+    return branching.cond(
+        turn, lambda: branching.done([write(variable, 'update', value, rows)]),
+        lambda: tf.constant(False), [variable])
+
+
+def after(value: Any, operations: Sequence) -> Any:
+  """Returns `value`, available only once `operations` have run."""
+  with tf1.control_dependencies(operations):
+    if value is None or isinstance(value, tf.Operation):
+      return value and tf.no_op()
+    return tf.nest.map_structure(tf.identity, value, expand_composites=True)
 
 
 VarList = Union[Iterable, Mapping, None]

@@ -159,7 +159,7 @@ class ElasticSteps(met_updates.MetUpdates):
             for pair in zip(each * (len(own) // len(each)), own)]
     adjusted = self._exchange().adjusted(flat, self._settings.rho)
     touched = self._exchange().touched(adjusted)
-    adjusted = iter([(elastic_exchange.after(g, touched), v)
+    adjusted = iter([(elastic_pairs.after(g, touched), v)
                      for g, v in adjusted] if touched else adjusted)
     return [_tf_internals.regroup([next(adjusted)[0] for _ in own])
             for own in copies]
@@ -223,7 +223,7 @@ class ElasticSteps(met_updates.MetUpdates):
           'too.')
     done, waiting = exchange.end_step(trained), set(map(id, trained))
     result = tf.nest.map_structure(lambda leaf: _tf_internals.regroup(tuple(
-        elastic_exchange.after(value, [done]) if id(value) in waiting else value
+        elastic_pairs.after(value, [done]) if id(value) in waiting else value
         for value in self._local_results(leaf))), result)
     tf.nest.map_structure(_tf_internals.make_fetchable, result)
     return result

@@ -71,6 +71,7 @@ class Differences(NamedTuple):
     sent: The parts to send to the centre; None: the sum of `of_copies`.
     sizes: As in `Seen`.
     kept: The new value of the feedback; None without a feedback.
+    turn: Whether the worker notes `center` and `kept`; None: it does.
   """
 
   of_copies: Sequence[tf.Tensor]
@@ -79,6 +80,7 @@ class Differences(NamedTuple):
   sent: Sequence[tf.Tensor] | None = None
   sizes: Sequence[int] | None = None
   kept: tf.Tensor | None = None
+  turn: tf.Tensor | None = None
 
 
 def seen_of(pair: elastic_pairs.Pair, wire: Wire | None = None,
@@ -95,19 +97,20 @@ def seen_of(pair: elastic_pairs.Pair, wire: Wire | None = None,
 
 
 def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
-                   wire: Wire | None = None,
-                   seen: Seen | None = None) -> Differences:
+                   wire: Wire | None = None, seen: Seen | None = None,
+                   turn: tf.Tensor | None = None) -> Differences:
   """Returns the differences that an exchange of one variable moves.
 
     d[i] = moving_rate * (copy[i] - center),  of the values before any moves
 
   The centre crosses the network once. `wire` is the smaller type on the network
   of a variable with one copy; None keeps the variable's type. `seen` is the
-  result of `seen_of` at the worker; None: TensorFlow sends it.
+  result of `seen_of` at the worker; None: TensorFlow sends it. The rate is 0
+  where `turn` is false.
   """
   seen = seen or seen_of(pair, wire, None, moving_rate)
   if is_rounded(pair, wire):
-    return _rounded_differences(pair, moving_rate, wire, seen)
+    return _rounded_differences(pair, moving_rate, wire, seen, turn)
   differences = []
   for copy in pair.copies:
     with placement.only_on(copy.device):
@@ -118,7 +121,7 @@ def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
   return Differences(
       [_joined(parts, copy) for parts, copy in zip(differences, pair.copies)],
       _joined(seen.sent, pair.local), seen.rows,
-      None if differences[1:] else differences[0], seen.sizes)
+      None if differences[1:] else differences[0], seen.sizes, turn=turn)
 
 
 def is_rounded(pair: elastic_pairs.Pair, wire: Wire | None) -> bool:
@@ -127,7 +130,7 @@ def is_rounded(pair: elastic_pairs.Pair, wire: Wire | None) -> bool:
       wire.dtype, pair.center.dtype)
 
 
-def _rounded_differences(pair, moving_rate, wire, seen):
+def _rounded_differences(pair, moving_rate, wire, seen, turn):
   """Returns the differences with Q(v), a value v after encoding and decoding.
 
     without feedback:  d = Q(moving_rate * (copy - Q(center)))
@@ -139,15 +142,15 @@ def _rounded_differences(pair, moving_rate, wire, seen):
   """
   with placement.only_on(pair.local.device):
     own = _parted(elastic_pairs.read(pair.local, seen.rows), seen.sizes)
-    owed = [0] * len(own) if pair.feedback is None else (
-        _parted(elastic_pairs.read(pair.feedback, seen.rows), seen.sizes))
+    owed = [0] * len(own) if pair.feedback is None else _parted(
+        elastic_pairs.read_if(turn, pair.feedback, seen.rows), seen.sizes)
     differences, centers, sent, kept = zip(*(
         _rounded_part(pair, moving_rate, wire, *part)
         for part in zip(own, seen.sent, owed)))
   return Differences(
       [_joined(differences, pair.local)], _joined(centers, pair.local),
       seen.rows, sent, seen.sizes,
-      None if pair.feedback is None else _joined(kept, pair.local))
+      None if pair.feedback is None else _joined(kept, pair.local), turn)
 
 
 def _rounded_part(pair, moving_rate, wire, own, sent, owed):
@@ -178,12 +181,13 @@ def move(pair: elastic_pairs.Pair, differences: Differences,
   moves = [elastic_pairs.write(
       copy, how, difference, rows, use_locking=use_locking)
            for copy, difference in zip(pair.copies, differences.of_copies)]
-  kept = []
-  if pair.local_center is not None:
-    kept = [elastic_pairs.write(pair.local_center, 'update', center, rows)]
-  if differences.kept is not None:
-    moves.append(elastic_pairs.write(
-        pair.feedback, 'update', differences.kept, rows))
+  # A snapshot is of one call: its centre is noted in any case.
+  kept = [elastic_pairs.write_if(turn, variable, value, rows)
+          for variable, value, turn in (
+              (pair.local_center, center,
+               None if pair.is_snapshot else differences.turn),
+              (pair.feedback, differences.kept, differences.turn))
+          if not (variable is None or value is None)]
   # The value of a reference variable may be its buffer: copy it before the
   # buffer changes. A resource variable needs no control dependency, which would
   # be an extra message.
@@ -258,6 +262,7 @@ def _touched_rows(pair: elastic_pairs.Pair,
 def receive_all(
     pairs: Sequence[elastic_pairs.Pair], moving_rates: Sequence[elastic.Rate],
     wire: Wire | None = None, has_parts: bool = False,
+    turns: Sequence[tf.Tensor | None] | None = None,
 ) -> list[Differences]:
   """Returns `differences_of` for variables that share messages."""
   seen = _all_seen(pairs, moving_rates, wire,
@@ -265,9 +270,9 @@ def receive_all(
   arrived = _carried([each.sent for each in seen], [
       _way_to_worker(pair) for pair in pairs])
   return [differences_of(
-      pair, rate, wire, each._replace(sent=sent))
-          for pair, rate, each, sent in zip(
-              pairs, moving_rates, seen, arrived)]
+      pair, rate, wire, each._replace(sent=sent), turn)
+          for pair, rate, each, sent, turn in zip(
+              pairs, moving_rates, seen, arrived, turns or [None] * len(pairs))]
 
 
 def send_all(pairs: Sequence[elastic_pairs.Pair],

@@ -318,3 +318,32 @@ def test_what_is_not_finite_is_seen(dtype, on_nonfinite):
   if dtype == 'int8':
     feedback = worker.value('exchange_feedback/w')
     assert np.isfinite(feedback).all() == (on_nonfinite == 'drop')
+
+
+@pytest.mark.parametrize('is_ordered', [True, False])
+def test_two_calls_of_a_run_write_the_feedback_once(behavior, is_ordered):
+  """Calls that nobody ordered lost feedback, or sent it twice."""
+  del behavior
+  with tf.Graph().as_default():
+    getter = elastic_graphs.Getter('')
+    w = elastic_graphs.variable(getter, 'w', START)
+    optimizer = elastic_graphs.make_optimizer(
+        getter, moving_rate=MOVING_RATE, exchange_dtype='int8')
+    gradient = tf1.placeholder(tf.float32, [SIZE])
+    trains = [optimizer.apply_gradients([(gradient, w)])]
+    with tf1.control_dependencies(trains if is_ordered else []):
+      trains.append(optimizer.apply_gradients([(2.0 * gradient, w)]))
+    values = [w, elastic_graphs.center(getter, w), getter.pairs[0].feedback]
+    with elastic_graphs.session(optimizer) as session:
+      for step in range(50):
+        before = np.float64(session.run(values))
+        each = np.random.RandomState(step).randn(SIZE)
+        session.run(trains, {gradient: each})
+        after = np.float64(session.run(values))
+        np.testing.assert_allclose(
+            after.sum(0), before.sum(0) - 3 * each, atol=1e-4)
+        # At most half a level is owed: the feedback of one exchange.
+        largest = max(np.abs(MOVING_RATE * (
+            before[0] - k * each - before[1]) + before[2]).max()
+                      for k in (0, 1, 2, 3))
+        assert np.abs(after[2]).max() <= 1.05 * largest / 254

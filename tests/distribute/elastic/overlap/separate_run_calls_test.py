@@ -77,3 +77,40 @@ def test_a_variable_of_two_calls_is_exchanged_once_in_a_session_step(
     # 3 + 1, of which a quarter moves; 3 + 2 + 3 + 1 - 1 likewise.
     with cluster.session(0, tf1.get_default_graph()) as session:
       assert session.run(center) == 3.0
+
+
+@pytest.mark.parametrize('settings', [
+    {}, {'exchange_dtype': 'int8'}, {'on_nonfinite': 'drop'}], ids=str)
+def test_session_steps_of_one_call_and_of_two_exchange_once(behavior, settings):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=1)
+  with tf.Graph().as_default(), tf1.device(cluster.device_setter(0)):
+    step = tf1.train.create_global_step()
+    getter = elastic_graphs.Getter('/job:worker/task:0')
+    w = elastic_graphs.variable(getter, 'w', 0.0)
+    optimizer = elastic_graphs.make_optimizer(
+        getter, communication_period=2, moving_rate=0.25, **settings)
+    trains = [optimizer.minimize(-1.0 * w, step)]
+    with tf1.control_dependencies(trains):
+      trains.append(optimizer.minimize(-2.0 * w))
+    hook = optimizer.make_session_run_hook(True, 0)
+    assert len(optimizer.runs) == 2
+    local = center = 0.0
+    seen = [w, getter.pair_of(w).center, *(
+        [getter.pair_of(w).feedback] if 'exchange_dtype' in settings else [])]
+    with tf1.train.MonitoredTrainingSession(
+        cluster.target('worker', 0), hooks=[hook], save_checkpoint_secs=None,
+        save_summaries_steps=None, log_step_count_steps=None) as session:
+      steps = [0, 0]
+      for last in (0, 1, 0, 1, 1, 0, 1):  # The second call waits for the first.
+        session.run(trains[last])
+        moved = False
+        for call in range(last + 1):
+          local += 1 + call
+          steps[call] += 1
+          if steps[call] % 2 == 0 and not moved:
+            difference, moved = (local - center) / 4, True
+            local, center = local - difference, center + difference
+      values = session.run_step_fn(
+          lambda step_context: step_context.session.run(seen))
+  assert values == pytest.approx([local, center, 0.0][:len(values)], rel=1e-5)

@@ -112,7 +112,8 @@ class SeparateRun:
       ended = tf.identity(made)
     if self.run is not None:
       self._redirections = [(number.op, taken), (ended.op, waited)]
-      runs.append(self)
+      if self not in runs:  # A step may be built again.
+        runs.append(self)
     return ended
 
   def build(self, make: Callable, written: Sequence[tf.Variable],
@@ -123,7 +124,7 @@ class SeparateRun:
     one. Returns a tensor of the work, the number that the work uses, and the
     number that comes from `begun`.
     """
-    known = set(tf1.get_default_graph().get_operations())
+    self.run, known = None, set(tf1.get_default_graph().get_operations())
     with tf1.control_dependencies(None), tf1.name_scope(None):
       with placement.only_on(self._device):
         taken = self._begun.dequeue()

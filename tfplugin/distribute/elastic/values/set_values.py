@@ -97,15 +97,19 @@ def of_gradients(pairs: Sequence[elastic_pairs.Pair],
 
   An optimizer knows the gradients that it applies. A write from the data or
   the computations behind them is one from data. So is a write in UPDATE_OPS
-  from a trained variable.
+  from a trained variable. The gradients may be in a branch, but not the writes.
   """
+  with tf.init_scope():
+    return _of_gradients(pairs, gradients)
+
+
+def _of_gradients(pairs, gradients):
   candidates = [pair for pair in pairs if not pair.trainable]
   if not candidates:
     return Unaveraged()
   updates = graph_order.upstream(graph_order.operations_of(
       tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)))
-  model = graph_order.upstream(
-      graph_order.operations_of(gradients), of_values=True)
+  model = _behind(graph_order.operations_of(gradients))
   data = {op for op in model if not _tf_internals.is_constant_or_read(op)} | {
       op for op in updates if _tf_internals.brings_value(op)}
   trained = _variables(p for p in pairs if p.trainable)
@@ -120,6 +124,17 @@ def of_gradients(pairs: Sequence[elastic_pairs.Pair],
         pair, lambda write: True, lambda op: op in data):
       shared.append(pair)
   return Unaveraged(shared, counted)
+
+
+def _behind(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
+  """Returns the ops whose values `operations` use, also outside a function."""
+  found, pending = set(), set(operations)
+  while pending:
+    found |= graph_order.upstream(pending, of_values=True)
+    pending = {outside.op for op in found for tensor in op.outputs
+               if (outside := _tf_internals.outside_of_functions(tensor))
+               is not tensor} - found
+  return found
 
 
 def _may_be_set(pairs: Sequence[elastic_pairs.Pair],
@@ -160,46 +175,79 @@ def _writes_of(pair: elastic_pairs.Pair) -> list[Any]:
 class SetValues:
   """Exchange of variables without an average."""
 
-  def __init__(self, unaveraged: Unaveraged, device: str, runs: list):
-    """Adds fingerprints of the values seen last; `runs` gets the exchange."""
+  def __init__(self, unaveraged: Unaveraged, device: str, runs: list,
+               seen: dict[elastic_pairs.Pair, tf.Variable] | None = None):
+    """Adds fingerprints of the values seen last; `runs` gets the exchange.
+
+    All calls of an optimizer share the fingerprints `seen`, by variable. Else a
+    call would give a value that another call has taken from the centre.
+    """
     self.unaveraged = unaveraged
-    self.pairs = unaveraged.pairs
-    self._device, self._runs = device, runs
-    self._seen = [worker_variables.create(
-        lambda pair=pair: print_of(pair.local.initializer.inputs[1]),
-        f'elastic_average/seen/{pair.center.op.name}', device, is_listed=False)
-                  for pair in self.pairs]
+    self._device, self._runs, self._made = device, runs, None
+    self._run: separate_run.SeparateRun | None = None
+    self._seen = {} if seen is None else seen
+    for pair in self.pairs:
+      if pair not in self._seen:
+        self._seen[pair] = worker_variables.create(
+            lambda pair=pair: print_of(pair.first_value),
+            f'elastic_average/seen/{pair.center.op.name}', device,
+            is_listed=False)
+
+  @property
+  def pairs(self) -> list[elastic_pairs.Pair]:
+    """The variables."""
+    return self.unaveraged.pairs
 
   def variables(self) -> list[tf.Variable]:
     """Returns the added variables, which a session must initialise."""
-    return self._seen
+    return [self._seen[pair] for pair in self.pairs]
 
   def start_from_centers(self) -> tf.Operation:
     """Returns an op that notes the centres' values as the values seen last."""
     return tf.group(*[elastic_pairs.write(
-        seen, 'update', print_of(pair.center.read_value()))
-                      for pair, seen in zip(self.pairs, self._seen)])
+        self._seen[pair], 'update', print_of(pair.center.read_value()))
+                      for pair in self.pairs])
 
   def after(self, train_op: tf.Operation, due: tf.Tensor,
             name: str | None = None) -> tf.Operation:
     """Returns an op that runs `train_op` and, if `due`, the exchange."""
     if not self.pairs:
       return train_op if name is None else tf.group(train_op, name=name)
-    written = [
-        *(v for pair in self.pairs for v in pair.variables()), *self._seen]
+    ended = self._exchange_after(train_op, due)
     with tf1.control_dependencies([train_op]):
-      if separate_run.is_useful(self.pairs):
-        ended = separate_run.SeparateRun(self._device).end_step(
-            due, tf.zeros([], tf.int64), lambda step: self._exchange(), written,
-            self._runs)
-      else:
-        ended = branching.cond(
-            due, self._exchange, separate_run.false, written)
+      with placement.only_on(self._device):
+        ended = tf.identity(ended)
+      if not (tf.inside_function() or branching.here()[1] is not None):
+        self._made = ended, train_op, due
       return tf.group(ended, name=name)
+
+  def leave_out(self, pairs: Collection[elastic_pairs.Pair]) -> None:
+    """Leaves out variables that a later call averages; not in a branch."""
+    if self._made is None or not any(pair in pairs for pair in self.pairs):
+      return
+    self.unaveraged = Unaveraged(*(
+        [pair for pair in each if pair not in pairs]
+        for each in self.unaveraged))
+    ended, train_op, due = self._made
+    with tf.init_scope():
+      _tf_internals.redirect_input(
+          ended.op, 0, self._exchange_after(train_op, due))
+
+  def _exchange_after(self, train_op, due):
+    written = [*(v for pair in self.pairs for v in pair.variables()),
+               *self.variables()]
+    with tf1.control_dependencies([train_op]):
+      if not separate_run.is_useful(self.pairs):
+        return branching.cond(
+            due, self._exchange, separate_run.false, written)
+      self._run = self._run or separate_run.SeparateRun(self._device)
+      return self._run.end_step(
+          due, tf.zeros([], tf.int64), lambda step: self._exchange(), written,
+          self._runs)
 
   def _exchange(self) -> tf.Tensor:
     return branching.done(
-        self._exchanged(*each) for each in zip(self.pairs, self._seen))
+        self._exchanged(pair, self._seen[pair]) for pair in self.pairs)
 
   def _exchanged(self, pair, seen):
     with placement.only_on(self._device):
