@@ -10,6 +10,7 @@ import numbers
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_files
 
 tf1 = tf.compat.v1
@@ -61,10 +62,7 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
 
   def begin(self):
     """See base class."""
-    step = tf1.train.get_global_step()
-    if step is None:
-      raise RuntimeError(f'{type(self).__name__} needs a global step: call '
-                         '`tf.compat.v1.train.get_or_create_global_step()`.')
+    step = telemetry_hook.global_step_for(self)
     scalars = self.scalars()
     for tag, tensor in scalars.items():
       if not _tf_internals.is_usable_here(tensor):
