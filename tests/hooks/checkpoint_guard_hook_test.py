@@ -71,6 +71,39 @@ def test_without_the_hook_the_nan_is_saved(behavior, tmp_path):
   assert _train(tmp_path, 5).get_variable_value('w') == 5.0
 
 
+def test_a_graph_without_a_step_is_a_clear_error(tmp_path):
+  hook = checkpoint_guard_hook.CheckpointGuardHook(
+      tf.estimator.RunConfig(str(tmp_path)))
+  with tf.Graph().as_default(), pytest.raises(
+      RuntimeError, match='CheckpointGuardHook needs a global step: call'):
+    hook.begin()
+
+
+class _StopListener(tf1.train.CheckpointSaverListener):
+
+  def after_save(self, session, global_step):
+    return global_step >= 4
+
+
+@pytest.mark.parametrize('guard_is_first', [True, False])
+def test_a_listener_ends_the_training_with_the_step_of_its_save(
+    behavior, tmp_path, guard_is_first):
+  # Like a listener of the hook that saves, whichever hook comes first.
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    advance = tf1.assign_add(step, 1)
+    hooks = [
+        checkpoint_guard_hook.CheckpointGuardHook(
+            tf.estimator.RunConfig(str(tmp_path)),
+            listeners=[_StopListener()]),
+        tf1.train.CheckpointSaverHook(str(tmp_path), save_steps=2)]
+    with tf1.train.SingularMonitoredSession(
+        hooks=hooks if guard_is_first else hooks[::-1]) as session:
+      while not session.should_stop():
+        session.run(advance)
+  assert tf1.train.load_checkpoint(str(tmp_path)).get_tensor('global_step') == 4
+
+
 class _LostServerHook(tf1.train.SessionRunHook):
   """Loses the session once, as when a ps dies while it writes its part."""
 

@@ -192,6 +192,12 @@ def test_the_task_has_its_name(monkeypatch, job, name):
   assert events_hook.task_name(tf.estimator.RunConfig()) == name
 
 
+def test_a_directory_is_needed():
+  # Without one, no event was written, and no message said so.
+  with pytest.raises(ValueError, match='name a model_dir.*Received.*None'):
+    events_hook.EventsHook(tf.estimator.RunConfig())
+
+
 def test_seconds_must_be_positive():
   with pytest.raises(ValueError, match='must be positive'):
     events_hook.EventsHook(tf.estimator.RunConfig(), 0)

@@ -56,6 +56,21 @@ def test_event_file_holds_staleness_and_counters(behavior, tmp_path):
   assert all(0 <= v <= 1 for _, v in events['staleness/dropped_fraction'])
 
 
+def test_the_staleness_of_a_branch_is_refused(behavior, tmp_path):
+  # Accumulated gradients, applied in each second step.
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    w = tf1.get_variable('w', initializer=1.0)
+    optimizer = drop_stale_gradient.DropStaleGradientOptimizer(
+        tf1.train.GradientDescentOptimizer(0.1), 2)
+    tf.cond(tf1.placeholder(tf.bool, []),
+            lambda: optimizer.minimize(w * w, step), tf.no_op)
+    hook = staleness_summary_hook.StalenessSummaryHook(optimizer, str(tmp_path))
+    with pytest.raises(
+        RuntimeError, match='staleness` from a branch.*outside.*TensorBoard'):
+      hook.begin()
+
+
 def test_another_optimizer_is_refused():
   with pytest.raises(TypeError, match='`optimizer` must .*Received: '):
     staleness_summary_hook.StalenessSummaryHook(

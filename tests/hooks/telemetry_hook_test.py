@@ -125,3 +125,9 @@ def test_a_sink_without_methods_is_silent():
 def test_a_period_is_positive(secs, error):
   with pytest.raises(error, match='Received: '):
     telemetry_hook.TelemetryHook(every_secs=secs)
+
+
+def test_a_graph_without_a_step_is_a_clear_error():
+  with tf.Graph().as_default(), pytest.raises(
+      RuntimeError, match='TelemetryHook needs a global step: call'):
+    telemetry_hook.TelemetryHook().begin()

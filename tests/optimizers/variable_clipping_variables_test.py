@@ -79,3 +79,23 @@ def test_a_variable_that_keras_casts_is_clipped(behavior, key):
     got = _run(train_op, tf1.trainable_variables()[0].read_value())
   assert got.dtype == np.float32
   np.testing.assert_allclose(np.linalg.norm(got), 0.25, rtol=1e-6)
+
+
+@pytest.mark.parametrize('in_parts', [False, True])
+def test_rows_of_an_accumulator_are_clipped(behavior, in_parts):
+  # The ids of an accumulator have no known rank; SyncReplicasOptimizer has one.
+  parts = tf1.fixed_size_partitioner(2) if in_parts else None
+  with tf.Graph().as_default():
+    table = tf1.get_variable(
+        'table', [4, 2], partitioner=parts, initializer=lambda *args, **kwargs:
+        tf.constant([[3.0, 4.0]] * (2 if in_parts else 4)))
+    first = list(table)[0] if in_parts else table
+    accumulator = tf1.SparseConditionalAccumulator(tf.float32, shape=[None, 2])
+    with tf.control_dependencies([accumulator.apply_indexed_slices_grad(
+        tf.IndexedSlices(tf.zeros([2, 2]), tf.constant([1, 1], tf.int64)))]):
+      gradient = accumulator.take_indexed_slices_grad(1)
+    optimizer = Optimizer(_sgd(), [(table, 1)], 1.0)
+    got = _run(optimizer.apply_gradients([(gradient, first)]), first)
+  np.testing.assert_allclose(
+      np.linalg.norm(got, axis=1), [5.0, 1.0] + [5.0] * (len(got) - 2),
+      rtol=1e-6)

@@ -46,6 +46,7 @@ class TrainingGuard:
 
   Attributes:
     is_to_stop: Whether a listener has asked for the end of the training.
+    request_stop: Called when a listener asks for it.
   """
 
   def __init__(self, who: str, has_servers: bool,
@@ -60,6 +61,7 @@ class TrainingGuard:
     saved; None: at the usual time.
     """
     self.is_to_stop = False
+    self.request_stop: Callable[[], None] = lambda: None
     self._who = who
     self._space_limit_secs = space_limit_secs
     self._listeners = listeners
@@ -134,6 +136,7 @@ class TrainingGuard:
     for listener in self._listeners:
       if listener.after_save(session, self._saved_step):
         self.is_to_stop = True
+        self.request_stop()
     return path
 
   def prepare_session(self, prepare: Callable[..., tf1.Session],

@@ -15,6 +15,7 @@ from tfplugin.checkpoints import refused_writes
 from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks.endings import waits
 
 tf1 = tf.compat.v1
@@ -52,7 +53,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
 
   Raises:
     ValueError: from `begin`, when there are checkpoints and none is fit.
-    RuntimeError: from `end` or the last save, when the last state has a NaN.
+    RuntimeError: from `begin`, when the graph has no global step. Also from
+      `end` or the last save, when the last state has a NaN.
     OSError: from a save, when the disk stays full or read-only up to the limit.
 
   Differences from tf.contrib: there was no such hook.
@@ -112,6 +114,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
         guarded_graphs.put(refused_writes.PatientSaves(
             self._task.name, self._space_limit_secs))
       return
+    telemetry_hook.global_step_for(self)
     if not self._has_chosen:
       self.choose_checkpoint()
     self._has_chosen = False
@@ -127,12 +130,15 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
   def before_run(self, run_context) -> tf1.train.SessionRunArgs | None:
     """Fetches the global step, where a lost server may need it."""
     # Estimator's hook that saves reads it in each step of the chief, too.
-    del run_context
-    step = self._guard and self._guard.step_of_each_run
+    if self._guard is None:
+      return None
+    # A hook after this one saves, and its listener may end this very step.
+    self._guard.request_stop = run_context.request_stop
+    step = self._guard.step_of_each_run
     return None if step is None else tf1.train.SessionRunArgs(step)
 
   def after_run(self, run_context, run_values) -> None:
-    """Ends the training if a listener has asked for it."""
+    """Ends the training if a listener asked for it before the first step."""
     if self._guard is not None:
       if run_values.results is not None:
         self._guard.end_step(run_values.results)

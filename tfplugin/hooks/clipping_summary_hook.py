@@ -9,8 +9,6 @@ import tensorflow as tf
 from tfplugin.hooks import summary_writer_hook
 from tfplugin.optimizers import variable_clipping
 
-tf1 = tf.compat.v1
-
 
 class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
   """Writes how much a `VariableClippingOptimizer` clips.
@@ -48,11 +46,4 @@ class ClippingSummaryHook(summary_writer_hook.SummaryWriterHook):
       raise RuntimeError(
           'ClippingSummaryHook found no update of its optimizer in this graph. '
           'Call `minimize()` first; under a strategy there is no fraction.')
-    graph = tf1.get_default_graph()
-    if fraction.graph is not graph or not graph.is_fetchable(fraction.op):
-      raise RuntimeError(
-          'ClippingSummaryHook cannot fetch the clipped fraction from a '
-          f'branch. Received: {fraction!r} of an optimizer inside another one, '
-          'which may drop the update. Put the VariableClippingOptimizer '
-          'outside.')
     return {'clipping/fraction_clipped': fraction}

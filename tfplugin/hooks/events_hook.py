@@ -48,9 +48,11 @@ class EventsHook(telemetry_hook.TelemetryHook):
 
     Raises:
       TypeError: `every_secs` is not a number.
-      ValueError: it is not positive, or not finite.
+      ValueError: it is not positive, or not finite; or `config` names no
+        model_dir.
     """
     super().__init__(EventsSink(config, max_steps), every_secs=every_secs)
+    telemetry_hook.check_model_dir(config)
 
 
 class EventsSink(telemetry_hook.Sink):

@@ -9,6 +9,8 @@ import numbers
 
 import tensorflow as tf
 
+from tfplugin import _tf_internals
+from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_files
 
 tf1 = tf.compat.v1
@@ -60,11 +62,18 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
 
   def begin(self):
     """See base class."""
-    step = tf1.train.get_global_step()
-    if step is None:
-      raise RuntimeError(f'{type(self).__name__} needs a global step: call '
-                         '`tf.compat.v1.train.get_or_create_global_step()`.')
-    self._fetches = {'step': step, 'scalars': self.scalars()}
+    step = telemetry_hook.global_step_for(self)
+    scalars = self.scalars()
+    for tag, tensor in scalars.items():
+      if not _tf_internals.is_usable_here(tensor):
+        raise RuntimeError(
+            f'{type(self).__name__} cannot fetch `{tag}` from a branch, which '
+            f'does not run in each step. Received: {tensor!r} of an optimizer '
+            'in `tf.cond`, or inside another one, which may drop the update. '
+            f'Put the {self.optimizer_class.__name__} outside, or leave this '
+            'hook out. `TensorBoardHook` writes how many gradients were '
+            'dropped.')
+    self._fetches = {'step': step, 'scalars': scalars}
 
   def before_run(self, run_context):
     """See base class."""

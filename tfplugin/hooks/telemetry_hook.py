@@ -37,6 +37,23 @@ STEP = 'step'
 _TIMES_AS_LONG = 100.0
 
 
+def global_step_for(hook: tf1.train.SessionRunHook) -> tf.Variable:
+  """Returns the default graph's step; without one, the error names `hook`."""
+  step = tf1.train.get_global_step()
+  if step is None:
+    raise RuntimeError(f'{type(hook).__name__} needs a global step: call '
+                       '`tf.compat.v1.train.get_or_create_global_step()`.')
+  return step
+
+
+def check_model_dir(config: tf.estimator.RunConfig) -> None:
+  """Raises ValueError unless `config` names a model_dir."""
+  if not config.model_dir:
+    raise ValueError('`config` must name a model_dir, for the event files. '
+                     f'Received: model_dir={config.model_dir!r}. Pass '
+                     '`estimator.config`, which always does.')
+
+
 def step_and_counters() -> dict[str, tf.Tensor]:
   """Returns the default graph's step, and its counters by their names."""
   return {STEP: tf1.train.get_global_step(), **counters()}
@@ -207,6 +224,7 @@ class TelemetryHook(tf1.train.SessionRunHook):
 
   def begin(self) -> None:
     """Finds the step and the counters of the graph."""
+    global_step_for(self)
     self._tensors = step_and_counters()
     for sink in self._sinks:
       sink.begin()

@@ -83,10 +83,7 @@ class TensorBoardSink(telemetry_hook.Sink):
 
     Raises ValueError if `config` names no model_dir.
     """
-    if not config.model_dir:
-      raise ValueError('`config` must name a model_dir, for the event files. '
-                       f'Received: model_dir={config.model_dir!r}. Pass '
-                       '`estimator.config`, which always does.')
+    telemetry_hook.check_model_dir(config)
     self._config = config
     self._task = cluster_task.from_config(config)
     self._settings = dict(settings or {})

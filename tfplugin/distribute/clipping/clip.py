@@ -129,6 +129,8 @@ def _writes_rows(variable: tf.Variable, axes: Sequence[int]) -> bool:
 def _clip_rows(variable: tf.Variable, bound: norm_clipping.NormBound,
                ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the counts, once the rows at `ids` are clipped."""
+  # An accumulator, such as SyncReplicasOptimizer's, gives ids of unknown rank.
+  ids = tf.reshape(ids, [-1])
   rows = branching.read_rows(variable, ids)
   norms = bound.norms(rows)
   exceeds = bound.exceeds(norms, rows.dtype)
