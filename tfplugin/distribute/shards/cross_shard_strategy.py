@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -202,6 +203,20 @@ class _ClusterStrategy(CrossShardStrategy,
   def described_as(self) -> str:
     """The strategy's name in messages; the class has another one."""
     return CrossShardStrategy.__name__
+
+  @refusals.on_instance
+  def configure(self, session_config: tf1.ConfigProto | None = None,
+                *args: Any, **kwargs: Any) -> None:
+    """Configures as the base class, with all logical CPUs.
+
+    A server that starts later has the devices of `session_config`. It would put
+    two shards on one device, and their collectives would wait without end.
+    """
+    super().configure(session_config, *args, **kwargs)
+    num_cpus = len(local_devices.devices_of('CPU'))
+    if session_config is not None and num_cpus > max(
+        session_config.device_count['CPU'], 1):
+      session_config.device_count['CPU'] = num_cpus
 
   def _make_extended(self, devices: list[str]):
     if self._engine == TENSORFLOW:
