@@ -45,12 +45,12 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
   A v1 optimizer's `compute_gradients` applies the scale, under an Estimator and
   in `strategy.run` alike. Gradients of `tf.gradients` are summed. Gradients
   that `tfplugin.cross_replica_sum` has summed are applied as they are. In a
-  graph or tf.function a wrapper of the program, such as LARS, gets sums. A loss
-  that was built with `Reduction.SUM` is a sum over the batch, so it is summed
-  over the shards, too. This holds for the loss that is minimised and for each
-  of its terms. In a graph the ops of the loss show how it was built. In eager
-  execution the last loss that was built decides, as in TensorFlow's own
-  strategies.
+  graph or tf.function a wrapper of the program, such as LARS, gets sums; in
+  eager execution it is refused. A loss that was built with `Reduction.SUM` is a
+  sum over the batch, so it is summed over the shards, too. This holds for the
+  loss that is minimised and for each of its terms. In a graph the ops of the
+  loss show how it was built. In eager execution the last loss that was built
+  decides, as in TensorFlow's own strategies.
 
   Keras scales its losses itself: `Model.fit` minimises a mean over the batch
   for every `reduction`, and in a custom loop the scale is yours. With a v1
