@@ -239,11 +239,8 @@ class _Application:
     intercepted.
     """
     if tf.executing_eagerly():
-      raise NotImplementedError(
-          '`CrossShardOptimizer` around a wrapper of the program must be '
-          'applied in a graph or a tf.function. Received: eager execution of '
-          f'{type(self._optimizer).__name__}. Decorate the step with '
-          '`tf.function`.')
+      sums_for_wrappers.refuse_eager(
+          self._optimizer, 'inside `CrossShardOptimizer`')
     if summing is not None:
       return sums_for_wrappers.OfSums(self._optimizer, summing).apply_gradients(
           grads_and_vars, global_step=self._global_step, name=self._name)

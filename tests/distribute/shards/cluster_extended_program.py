@@ -73,9 +73,18 @@ def apply_sums(variables, values):
       map(tfplugin.cross_replica_sum, gradients), variables.values()))
 
 
+def apply_squares(variables, values):
+  """Changes a shard's gradients before they are summed."""
+  losses = [tf.reduce_sum(v * values[name]) for name, v in variables.items()]
+  gradients = tf.gradients(losses, list(variables.values()))
+  return make_sgd().apply_gradients(
+      [(g * g, v) for g, v in zip(gradients, variables.values())])
+
+
 def in_run(strategy, own, mode):
   """One step of `strategy.run`; the variables' values by name."""
-  make_train_op = apply_sums if mode == 'summed' else apply
+  make_train_op = {'summed': apply_sums, 'squared': apply_squares}.get(
+      mode, apply)
   with strategy.scope():
     variables = {name: tf.Variable(
         np.zeros(shape_of(name, own), own[name].dtype), name=name)

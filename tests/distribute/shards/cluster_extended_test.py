@@ -30,6 +30,7 @@ _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 _EDGES = np.array([3e-6, 2e-8, 1.0004883, 2049.0, 32752.0, 0.1, 4e4, 7e4, -4e4,
                    np.inf, -np.inf, np.nan], np.float32)
 _FINITE = slice(0, 6)
+_OWN_CHANGE = 'Each shard changes its own gradients by '
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 
@@ -170,13 +171,14 @@ def test_of_three_workers_each_addition_is_rounded(tmp_path, engine):
   assert any((found != order).any() for order in orders)
 
 
-def test_devices_of_each_process(tmp_path):
+@pytest.mark.parametrize('mode', ['function', 'v1', 'v2'])
+def test_devices_of_each_process(tmp_path, mode):
   """Of whole numbers no sum is rounded; both devices have their gradient."""
   whole = np.arange(600_000, dtype=np.float32) % 501
   shards = [{'whole': whole + shard,
              'rows': np.full([1, 2], 3.0 + shard, np.float32),
              'rows.indices': np.array([shard])} for shard in range(2)]
-  found = _run_alike(tmp_path, 'function', shards, devices=['CPU:0', 'CPU:1'],
+  found = _run_alike(tmp_path, mode, shards, devices=['CPU:0', 'CPU:1'],
                      exchange_dtype='float16')
   np.testing.assert_array_equal(found['whole'], 2 * (2 * whole + 1))
   np.testing.assert_array_equal(found['rows'][:3, 0], [6, 8, 0])
@@ -222,3 +224,12 @@ def test_gradients_that_are_summed_by_hand_get_a_warning(tmp_path):
   for each, log in zip(found, logs):
     _check(each, _sums(shards, np.float32))
     assert log.count('`tfplugin.cross_replica_sum` sums: it sums in their') == 1
+    assert _OWN_CHANGE not in log
+
+
+def test_a_change_of_the_gradients_of_one_process_gets_a_warning(tmp_path):
+  shards = [{'small': _gradients(shard)['small']} for shard in range(2)]
+  found, logs = _run(tmp_path, 'squared', shards)
+  for each, log in zip(found, logs):
+    _check(each, {'small': shards[0]['small'] ** 2 + shards[1]['small'] ** 2})
+    assert log.count(_OWN_CHANGE) == 1

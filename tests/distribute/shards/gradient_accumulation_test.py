@@ -28,14 +28,22 @@ X = np.random.RandomState(3).uniform(-2, 2, [4, 4, 2])
 Y = X @ [[2.0], [-3.0]] + 1.0
 
 
-def _expected(scale=1.0, rows=slice(None), momentum=0.5):
+LIMIT = 2.0  # Of the norm: less than each sum of two gradients.
+
+
+def _expected(scale=1.0, rows=slice(None), momentum=0.5, limit=None):
   """The weight after four steps, in float64."""
   weight, slot, sums = START, 0.0, 0.0
   for step in range(4):
     x, y = X[step][rows], Y[step][rows]
     sums = sums + scale * 2 * x.T @ (x @ weight - y) / len(x)
     if step % EVERY == EVERY - 1:
-      slot = momentum * slot + sums / EVERY
+      gradient = sums / EVERY
+      if limit:
+        norm = np.linalg.norm(gradient)
+        assert norm > limit
+        gradient = gradient * limit / norm
+      slot = momentum * slot + gradient
       weight, sums = weight - 0.0625 * slot, 0.0
   return weight
 
@@ -58,17 +66,19 @@ def _accumulate(gradient, method):
 
 
 def _train_op(features, labels, wrap=lambda optimizer: optimizer,
-              method='assign_add', by_hand=False):
+              method='assign_add', by_hand=False, first=lambda g: g,
+              last=lambda g: g):
   weight = tf1.get_variable('weight', initializer=np.float32(START))
   step = tf1.train.get_or_create_global_step()
   loss = tf.reduce_mean(tf.square(features @ weight - labels))
   optimizer = wrap(tf1.train.MomentumOptimizer(0.0625, 0.5))
   gradient = (tf1.gradients(loss, [weight])[0] if by_hand else
               optimizer.compute_gradients(loss, [weight])[0][0])
-  sums, added = _accumulate(gradient, method)
+  sums, added = _accumulate(first(gradient), method)
 
   def apply():
-    update = optimizer.apply_gradients([(sums.read_value() / EVERY, weight)])
+    update = optimizer.apply_gradients(
+        [(last(sums.read_value() / EVERY), weight)])
     with tf.control_dependencies([update]):
       return tf.group(sums.assign(tf.zeros_like(sums)))
 
@@ -167,6 +177,46 @@ def test_strategy(behavior, reduction, scale, method):
   for copy in values['weight']:
     np.testing.assert_allclose(copy, _expected(scale), rtol=1e-5)
   assert sorted(values) == ['global_step', 'sums', 'weight', 'weight/Momentum']
+
+
+def _clip(gradient):
+  return tf.clip_by_norm(gradient, LIMIT)
+
+
+# The sums of the shards' gradients are accumulated, and applied as they are.
+SUMMED = [({}, None), ({'last': _clip}, LIMIT)]
+
+
+def _told(caplog):
+  return [r.getMessage() for r in caplog.records
+          if 'changes its own gradients' in r.getMessage()]
+
+
+@pytest.mark.parametrize('method', ('assign_add', 'scatter_add'))
+@pytest.mark.parametrize('options, limit', SUMMED)
+def test_sums_by_hand_under_the_strategy(
+    behavior, caplog, options, limit, method):
+  strategy = tfplugin.distribute.CrossShardStrategy(['CPU:0', 'CPU:1'])
+  values = _run(strategy, functools.partial(
+      _train_op, method=method, first=tfplugin.cross_replica_sum, **options))
+  for copy in values['weight']:
+    np.testing.assert_allclose(copy, _expected(limit=limit), rtol=1e-5)
+  assert not _told(caplog)
+
+
+@pytest.mark.parametrize('options, limit', SUMMED)
+def test_sums_by_hand_with_the_decorator(behavior, caplog, options, limit):
+  # On one device without a strategy the sum is the gradient itself.
+  _check(cross_shard(_model_fn(
+      first=tfplugin.cross_replica_sum, **options), devices=CPUS),
+         _expected(limit=limit))
+  assert not _told(caplog)
+
+
+def test_a_clip_of_what_a_shard_accumulated_is_told(behavior, caplog):
+  strategy = tfplugin.distribute.CrossShardStrategy(['CPU:0', 'CPU:1'])
+  _run(strategy, functools.partial(_train_op, last=_clip))
+  assert len(_told(caplog)) == 1
 
 
 def test_optimizer_by_hand_under_the_strategy(behavior):

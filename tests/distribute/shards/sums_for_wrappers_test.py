@@ -151,6 +151,44 @@ def test_a_wrapper_gets_the_sum_in_a_function(strategy):
   assert weight.numpy() == 100 - 15.0 ** 2
 
 
+def _run_eagerly(make, devices):
+  strategy = cross_shard_strategy.CrossShardStrategy(devices, SUM)
+  with strategy.scope():
+    weight = tf.Variable(100.0)
+  optimizer = make(weight)
+
+  def shard():
+    index = tf.distribute.get_replica_context().replica_id_in_sync_group
+    x = tf.gather(tf.constant(four_shards.GRADIENTS), index)
+    optimizer.minimize(lambda: weight * x, var_list=[weight])
+
+  strategy.run(shard)
+  return [v.numpy() for v in strategy.experimental_local_results(weight)]
+
+
+@pytest.mark.parametrize('make', (
+    lambda _: Squaring(SGD(1.0)),
+    lambda v: variable_clipping.VariableClippingOptimizer(
+        Squaring(SGD(1.0)), [(v, [])], 4.0)))
+def test_the_strategy_refuses_a_wrapper_in_eager_execution(make):
+  """It would get the gradients of one shard: 100 - (1 + 4 + 16 + 64)."""
+  with pytest.raises(NotImplementedError, match=(
+      'under `CrossShardStrategy`.*sums.*eager.*tf.function')):
+    _run_eagerly(make, four_shards.CPUS)
+
+
+@pytest.mark.parametrize('make, devices, expected', [
+    (lambda _: SGD(1.0), four_shards.CPUS, [85] * 4),
+    (lambda _: tf1.mixed_precision.MixedPrecisionLossScaleOptimizer(
+        SGD(1.0), 8.0), four_shards.CPUS, [85] * 4),
+    (lambda v: variable_clipping.VariableClippingOptimizer(
+        SGD(1.0), [(v, [])], 4.0), four_shards.CPUS, [4] * 4),
+    (lambda _: Squaring(SGD(3.0)), four_shards.CPUS[:1], [97])])
+def test_other_optimizers_and_one_shard_are_applied_eagerly(
+    make, devices, expected):
+  np.testing.assert_array_equal(_run_eagerly(make, devices), expected)
+
+
 def test_a_wrapper_gets_the_sum_of_its_group(behavior):
   strategy = cross_shard_strategy.CrossShardStrategy(
       four_shards.CPUS, group_assignment=[[0, 1], [2, 3]])

@@ -13,7 +13,6 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
@@ -174,9 +173,7 @@ class GroupReduction(met_updates.MetUpdates):
     """Returns `fn`, whose wrappers get the sums over the shards."""
 
     def met(*args, **kwargs):
-      with optimizer_interception.Interception(
-          sums_for_wrappers.OfSums, tf1.tpu.CrossShardOptimizer,
-          only=sums_for_wrappers.takes_sums, is_whole=True).active():
+      with sums_for_wrappers.Summing().active():
         return fn(*args, **kwargs)
 
     return super()._meeting(met)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -44,12 +45,12 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
   A v1 optimizer's `compute_gradients` applies the scale, under an Estimator and
   in `strategy.run` alike. Gradients of `tf.gradients` are summed. Gradients
   that `tfplugin.cross_replica_sum` has summed are applied as they are. In a
-  graph or tf.function a wrapper of the program, such as LARS, gets sums. A loss
-  that was built with `Reduction.SUM` is a sum over the batch, so it is summed
-  over the shards, too. This holds for the loss that is minimised and for each
-  of its terms. In a graph the ops of the loss show how it was built. In eager
-  execution the last loss that was built decides, as in TensorFlow's own
-  strategies.
+  graph or tf.function a wrapper of the program, such as LARS, gets sums; in
+  eager execution it is refused. A loss that was built with `Reduction.SUM` is a
+  sum over the batch, so it is summed over the shards, too. This holds for the
+  loss that is minimised and for each of its terms. In a graph the ops of the
+  loss show how it was built. In eager execution the last loss that was built
+  decides, as in TensorFlow's own strategies.
 
   Keras scales its losses itself: `Model.fit` minimises a mean over the batch
   for every `reduction`, and in a custom loop the scale is yours. With a v1
@@ -202,6 +203,20 @@ class _ClusterStrategy(CrossShardStrategy,
   def described_as(self) -> str:
     """The strategy's name in messages; the class has another one."""
     return CrossShardStrategy.__name__
+
+  @refusals.on_instance
+  def configure(self, session_config: tf1.ConfigProto | None = None,
+                *args: Any, **kwargs: Any) -> None:
+    """Configures as the base class, with all logical CPUs.
+
+    A server that starts later has the devices of `session_config`. It would put
+    two shards on one device, and their collectives would wait without end.
+    """
+    super().configure(session_config, *args, **kwargs)
+    num_cpus = len(local_devices.devices_of('CPU'))
+    if session_config is not None and num_cpus > max(
+        session_config.device_count['CPU'], 1):
+      session_config.device_count['CPU'] = num_cpus
 
   def _make_extended(self, devices: list[str]):
     if self._engine == TENSORFLOW:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from typing import Any
+from typing import Callable
 
 import tensorflow as tf
 
@@ -61,6 +62,47 @@ def _is_one_group() -> bool:
   """Returns whether all replicas of the strategy reduce together."""
   groups = getattr(tf.distribute.get_strategy(), 'group_assignment', None)
   return groups is None or len(groups) == 1
+
+
+def refuse_eager(optimizer: tf1.train.Optimizer, user: str) -> None:
+  """Raises NotImplementedError: `optimizer` would get one shard's gradients.
+
+  `user` is what should give it the sums.
+  """
+  raise NotImplementedError(
+      f'A wrapper of the program, {user}, must be applied in a graph or a '
+      'tf.function, where it gets the sums of the gradients over shards. '
+      f'Received: eager execution of {type(optimizer).__name__}. Decorate the '
+      'step with `tf.function`.')
+
+
+class Summing(optimizer_interception.Interception):
+  """Interception by a strategy that gives wrappers of the program the sums.
+
+  In eager execution it refuses them, where there are several shards.
+  """
+
+  def __init__(self):
+    """Prepares one use."""
+    super().__init__(
+        OfSums, tf1.tpu.CrossShardOptimizer, only=takes_sums, is_whole=True)
+
+  def apply(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
+            *args: Any, **kwargs: Any):
+    """See base class."""
+    if not tf.executing_eagerly():
+      return super().apply(optimizer, apply_gradients, *args, **kwargs)
+    if takes_sums(optimizer) and not optimizer_interception.holds(
+        optimizer, tf1.tpu.CrossShardOptimizer):
+      refuse_eager(optimizer, 'under `CrossShardStrategy`')
+    return apply_gradients(*args, **kwargs)
+
+  def is_here(self) -> bool:
+    """See base class; holds in eager execution of several shards, too."""
+    if not tf.executing_eagerly():
+      return super().is_here()
+    return not tf.distribute.in_cross_replica_context() and getattr(
+        tf.distribute.get_strategy(), 'num_shards', 1) > 1
 
 
 class OfSums:

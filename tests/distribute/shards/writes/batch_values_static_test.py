@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.distribute.shards.writes import write_forms
+from tfplugin.distribute.shards import shards_here
 
 tf1 = tf.compat.v1
 _train, _variable, _rows = (
@@ -94,7 +95,11 @@ def test_one_that_may_be_a_row_is_refused(form, count):
         tf.ones([int(x.shape[0])]))), True),
     (lambda v, x: v.assign(tf.reduce_sum(tf.ones([int(x.shape[0])]))), True),
     (lambda v, x: v.assign(tf.reduce_sum(x[:, None, None], [0, 1, 2])), False),
-], ids=['divided', 'times', 'counted', 'another', 'ones', 'ones_alone', 'axes'])
+    # Each shard counts its rows, and the sum counts those of all.
+    (lambda v, x: v.assign(shards_here.cross_replica_sum(tf.reduce_sum(
+        x * tf.ones([int(x.shape[0])])))), False),
+], ids=['divided', 'times', 'counted', 'another', 'ones', 'ones_alone', 'axes',
+        'summed'])
 def test_rows_as_a_python_number_are_told(update, is_told, caplog):
   with caplog.at_level('WARNING', 'tensorflow'):
     _train(next(iter(SHARDS)), {'own': update}, {

@@ -129,15 +129,25 @@ class OpRecord:
 
 
 class NotedGradients:
-  """Finds the values that are computed from noted gradients."""
+  """Finds the values that are computed from noted gradients.
+
+  A variable to which they are added holds them, too.
+  """
 
   def __init__(self):
     self._noted = set()
     self._without = set()
+    # Handles of variables that hold sums over shards, or other gradients.
+    self._totals, self._others = set(), set()
 
   def add(self, gradient) -> None:
     """Notes `gradient`."""
     self._noted.add(_values(gradient).op)
+
+  def accumulate(self, value, variable: tf.Variable) -> None:
+    """Notes that gradients of `value` are added to `variable`."""
+    handles = self._totals if self.are_in_total(value) else self._others
+    handles.update(copy.handle.ref() for copy in variable.values)
 
   def made(self, value) -> bool:
     """Returns whether `value` was computed from a noted gradient."""
@@ -165,7 +175,8 @@ class NotedGradients:
     while pending:
       tensor = _outside(pending.pop())
       if tensor.ref() in seen or not self._is_of_one_shard(tensor) or (
-          tensor.op in self._noted):
+          tensor.op in self._noted or any(
+              x.ref() in self._others for x in _inputs_of(tensor.op))):
         continue
       seen.add(tensor.ref())
       terms = [term for term, _ in _tf_internals.addends(tensor)]
@@ -183,6 +194,8 @@ class NotedGradients:
     pending, seen = [tensor], set()
     while pending:
       last = pending.pop()
+      if last.ref() in self._others:
+        return True
       if last.ref() in seen or same_values.is_declared(last):
         continue
       if last.op in self._noted:
@@ -201,6 +214,8 @@ class NotedGradients:
       seen.add(tensor.ref())
       if same_values.is_declared(tensor) and tensor.op.inputs:
         found = found or self.made(tensor.op.inputs[0])
+      elif tensor.ref() in self._totals:
+        found = True
       elif tensor.op in self._noted:
         return False
       else:

@@ -102,7 +102,9 @@ class ShardRun:
 
     `gradient` is a shard's summand of an applied sum.
     """
-    if self._has_warned or len(self.batch) == 1 or not tf.is_symbolic_tensor(
+    # The other shards may be of other processes.
+    num_shards = tf.distribute.get_strategy().num_shards
+    if self._has_warned or num_shards == 1 or not tf.is_symbolic_tensor(
         getattr(gradient, 'values', gradient)):
       return
     op = self.gradients.changed_by(gradient)

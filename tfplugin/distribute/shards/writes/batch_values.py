@@ -135,13 +135,15 @@ class BatchValues:
                      ops: Iterable[tf.Operation] = ()) -> None:
     """Warns of a constant that may count the rows of a shard.
 
-    It may be behind the tensors of `value`, or an input of `ops`.
+    It may be behind the tensors of `value`, or an input of `ops`. Behind a sum
+    over the shards it counts the rows that the shard adds.
     """
     if self._shard or (self.num_rows or 0) < 2:
       return
     ops = {*ops, *graph_order.upstream([
         t.op for t in tf.nest.flatten(value, expand_composites=True)
-        if tf.is_symbolic_tensor(t)], of_values=True)}
+        if tf.is_symbolic_tensor(t)], of_values=True, stop=_is_declared)}
+    ops = {op for op in ops if not _is_declared(op)}
     for op in itertools.chain(ops, *map(_tf_internals.ops_of_bodies, ops)):
       for tensor in op.inputs:
         value = None if tensor.op.inputs else tf.get_static_value(tensor)
@@ -263,6 +265,11 @@ def _behind_inputs(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
     else:
       found.setdefault(pending.pop())
   return list(found)
+
+
+def _is_declared(op: tf.Operation) -> bool:
+  """Returns whether the outputs of `op` are the same in all replicas."""
+  return any(map(same_values.is_declared, op.outputs))
 
 
 def _may_count(value: Any, num_rows: int) -> bool:

@@ -110,6 +110,7 @@ class BatchWrites:
       value = tf.convert_to_tensor(value, dtype_hint=self.dtype)
     of_gradients = run.gradients.made(value)
     if of_gradients and self._is_mean_of(method):
+      run.gradients.accumulate(value, self)
       return _mean(value)
     own = run.values[context.tfplugin_shard]
     if own.is_of_rows(value):
