@@ -194,3 +194,36 @@ def test_synchronized_training_in_float64_is_exact(behavior):
   for name, value in expected.items():
     np.testing.assert_allclose(found[name], value, rtol=1e-10, atol=1e-13,
                                err_msg=name)
+
+
+@pytest.mark.parametrize('batch_norm', ('mean', 'first'))
+@pytest.mark.parametrize('layer', (
+    'tf.layers, fused', 'tf.layers, not fused', 'keras'))
+def test_two_views_of_each_row_are_normalised_together(
+    behavior, layer, batch_norm):
+  # No tower has both views of its rows, and none may have one view's moments.
+  def model_fn(features, labels, mode):
+    del labels
+    views = tf.concat([features, 9 - 2 * features], 0)
+    kernel = tf1.get_variable(
+        'kernel', initializer=np.eye(2, dtype=np.float32)[None, None])
+    h = _LAYERS[layer](tf.nn.conv2d(views, kernel, 1, 'SAME'), True)
+    updates = tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_mean(h), train_op=tf.group(*updates),
+        predictions={'h': h})
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder(tf.float32, [None, 2, 3, 2])
+    spec = replicate.replicate_model_fn(
+        model_fn, devices=['/cpu:0', '/cpu:1'], batch_norm=batch_norm)(
+            x, None, _TRAIN)
+    session.run(tf1.global_variables_initializer())
+    found, _ = session.run([spec.predictions['h'], spec.train_op], {x: _ROWS})
+    moving, = (session.run(v) for v in tf1.global_variables()
+               if 'moving_mean' in v.name)
+  views = np.concatenate([_ROWS, 9 - 2 * _ROWS])
+  mean, variance = views.mean((0, 1, 2)), views.var((0, 1, 2))
+  np.testing.assert_allclose(
+      found, (views - mean) / np.sqrt(variance + 1e-3), rtol=1e-4, atol=1e-5)
+  np.testing.assert_allclose(moving, 0.1 * mean, rtol=1e-4)

@@ -86,7 +86,8 @@ def replicate_model_fn(
       the first tower. 'sync': it normalises with the moments of the whole
       batch, as one device does, and on one device. It applies to the layers of
       Keras and `tf.layers`, and to `tf.nn.fused_batch_norm`. Any other
-      normalisation of the model_fn is as with 'sync'.
+      normalisation of the model_fn is as with 'sync', and so is one of several
+      views of each row, as in `tf.concat([a, b], 0)`.
 
   Returns:
     A model_fn `(features, labels=None, mode=None, params=None, config=None)`.

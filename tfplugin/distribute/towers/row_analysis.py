@@ -32,12 +32,7 @@ WHOLE, SLICE, PART, FREE = 'whole', 'slice', 'part', 'free'
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """A tower's computation of an op.
-
-  Attributes:
-    inputs: The inputs of the op, as the model made it.
-    modes: For each of them WHOLE, SLICE, PART or FREE.
-  """
+  """A tower's computation of an op: its inputs in the model, their modes."""
 
   inputs: Sequence[tf.Tensor]
   modes: Sequence[str]
@@ -69,7 +64,8 @@ class RowAnalysis:
     self._part_rows = scratch_graph.part_rows(self._num_rows)
     self._is_static = bool(num_rows)
     self._splits_batch_norm = splits_batch_norm
-    self._batch_norm_ops = set()
+    # Stacked: several entries of a row, which may be in several towers.
+    self._batch_norm_ops, self._stacked = set(), set()
     self._sizes, self._depends = set(), set()
     self._whole, self._part, self._sliced = {}, {}, {}
     self._smaller = scratch_graph.SmallerBatch(self._scratch, self._whole_of)
@@ -154,14 +150,17 @@ class RowAnalysis:
 
   def _find_plan(self, op: tf.Operation, inputs: Sequence[tf.Tensor],
                  depending: Sequence[tf.Tensor]) -> None:
+    has_parts = any(map(self.has_parts, inputs))
+    is_stacked = not self._stacked.isdisjoint(t.ref() for t in inputs)
     if _tf_internals.is_size(op) or all(
         t.ref() in self._sizes for t in depending):
       self._find_size(op, inputs)
-    elif op in self._batch_norm_ops or all(
+    elif op in self._batch_norm_ops and has_parts and not is_stacked or all(
         t.ref() in self.moments for t in depending):
       self._find_moments(op, inputs)
-    elif (any(map(self.has_parts, inputs)) or self._uses_variable(op)) and (
-        self._splits_batch_norm or not _tf_internals.is_batch_norm(op)):
+    elif (has_parts or self._uses_variable(op)) and not (
+        _tf_internals.is_batch_norm(op) and (
+            is_stacked or not self._splits_batch_norm)):
       for modes in [*self._choices(inputs), *self._static_choices(op, inputs)]:
         if self._is_row_wise(op, inputs, modes):
           break
@@ -170,10 +169,8 @@ class RowAnalysis:
     modes = [PART if t.ref() in self._part else
              SLICE if self._can_be_sliced(t) else WHOLE for t in inputs]
     whole = [self._whole_of(output).shape for output in op.outputs]
-    is_small = all(
-        shape.rank is not None and shape.rank < 2 and
-        shape.is_fully_defined() and shape.num_elements() < 64
-        for shape in whole)
+    is_small = all(shape.is_fully_defined() and shape.rank < 2 and
+                   shape.num_elements() < 64 for shape in whole)
     made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
     if is_small and made is not None and whole == [
         output.shape for output in made.outputs]:
@@ -283,6 +280,11 @@ class RowAnalysis:
   def _keep(self, op: tf.Operation, plan: Plan, made: tf.Operation) -> None:
     self.plans[op] = plan
     self._part.update(zip((t.ref() for t in op.outputs), made.outputs))
+    rows = {t.ref() for t in plan.inputs if t.ref() in self.rows}
+    if rows and rows <= self._stacked or not rows and any(
+        mode == SLICE and t.ref() in self._depends and self.factor(t) > 1
+        for t, mode in zip(plan.inputs, plan.modes)):
+      self._stacked.update(output.ref() for output in op.outputs)
 
   def _rows_of(self, whole: tf.Tensor, part: tf.Tensor,
                ) -> _tf_internals.Rows | None:
