@@ -76,7 +76,8 @@ def elastic(**settings) -> Wrapping:
 
   return Wrapping(
       wrap, make_getter, lambda _: [made['optimizer'].get_init_op(0)],
-      own_variables=r'global_center_variable/.*|.*local_step(_\d+)?:0',
+      own_variables=r'global_center_variable/.*|.*local_step(_\d+)?:0|'
+                    r'elastic_average/turns(_\d+)?:0',
       checkpoint_moves=False)
 
 
