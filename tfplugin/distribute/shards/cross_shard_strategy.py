@@ -215,7 +215,7 @@ class _ClusterStrategy(CrossShardStrategy,
     super().configure(session_config, *args, **kwargs)
     num_cpus = len(local_devices.devices_of('CPU'))
     if session_config is not None and num_cpus > max(
-        session_config.device_count['CPU'], 1):
+        session_config.device_count.get('CPU', 0), 1):  # `[...]` would add 0.
       session_config.device_count['CPU'] = num_cpus
 
   def _make_extended(self, devices: list[str]):
