@@ -66,6 +66,16 @@ class Pair:
     """The worker's copy; of several devices, the first one's."""
     return self.copies[0]
 
+  @property
+  def first_value(self) -> tf.Tensor:
+    """The value that the copy's initializer assigns.
+
+    That of a warm start may be no assignment; the centre's is, once it follows.
+    """
+    is_warm = self.initializer is not None and (
+        self.local.initializer is not self.initializer)
+    return (self.center if is_warm else self.local).initializer.inputs[1]
+
   def keep_local_center(self, rho: elastic.Rate) -> None:
     """Makes the worker's view of the centre, if a penalty needs one."""
     if (self.trainable and elastic.is_penalty(rho) and

@@ -166,3 +166,43 @@ def test_what_is_set_is_shared_and_a_statistic_averaged(behavior):
       assert second.run([worker.rate, worker.centers['rate']]) == [0.5, 0.5]
       # Of 2 and 0, then 2 and .5: a quarter of the difference moves.
       assert second.run(worker.centers['mean']) == 0.5 + 0.375
+
+
+@pytest.mark.parametrize('start, rate', [
+    (lambda source: tf1.train.init_from_checkpoint(source, {'/': '/'}), 0.5),
+    (tf1.train.warm_start, 1.0)],  # Of trained variables.
+                         ids=['init_from_checkpoint', 'warm_start'])
+def test_a_warm_start_of_either_kind_of_variable_is_everywhere(
+    start, rate, tmp_path, behavior):
+  """With reference variables the hook failed at its beginning."""
+  del behavior
+  source = str(tmp_path / 'model.ckpt')
+  with tf.Graph().as_default(), tf1.Session() as session:
+    saved = [tf1.get_variable('w', initializer=[5.0, 6.0]),
+             tf1.get_variable('rate', initializer=0.5)]
+    session.run(tf1.global_variables_initializer())
+    tf1.train.Saver(saved).save(session, source)
+  with tf.Graph().as_default():
+    getter = tfplugin.ElasticAverageCustomGetter('')
+    with getter.scope():
+      w = tf1.get_variable('w', initializer=[0.0, 0.0])
+      tf1.get_variable('rate', initializer=1.0, trainable=False)
+    start(source)
+    optimizer = tfplugin.ElasticAverageOptimizer(
+        tf1.train.GradientDescentOptimizer(1.0), 1, getter,
+        communication_period=2, moving_rate=0.25, rho=0.0)
+    train_op = optimizer.minimize(-tf.reduce_sum(w))
+    values = [v for pair in getter.pairs for v in (pair.local, pair.center)]
+    with tf1.train.MonitoredSession(
+        hooks=[optimizer.make_session_run_hook(True, 0)]) as session:
+
+      def read(step_context):
+        return step_context.session.run(values)
+
+      np.testing.assert_array_equal(
+          np.hstack(session.run_step_fn(read)), [5, 6, 5, 6, rate, rate])
+      for _ in range(2):
+        session.run(train_op)
+      np.testing.assert_array_equal(
+          np.hstack(session.run_step_fn(read)),
+          [6.5, 7.5, 5.5, 6.5, rate, rate])

@@ -54,7 +54,7 @@ class FirstValues(tf1.train.SessionRunHook):
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
       self._before = worker_variables.create(
           lambda: set_values.prints_of([
-              pair.local.initializer.inputs[1] for pair in self._pairs]),
+              pair.first_value for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)
       # A user's own local_init_op may leave it uninitialised.
       self._has_before = tf1.is_variable_initialized(self._before)

@@ -189,7 +189,7 @@ class SetValues:
     for pair in self.pairs:
       if pair not in self._seen:
         self._seen[pair] = worker_variables.create(
-            lambda pair=pair: print_of(pair.local.initializer.inputs[1]),
+            lambda pair=pair: print_of(pair.first_value),
             f'elastic_average/seen/{pair.center.op.name}', device,
             is_listed=False)
 
