@@ -199,3 +199,21 @@ def test_what_is_no_tensor_of_the_graph_is_left_alone(value):
   with tf.Graph().as_default():
     split = _split(tf1.placeholder(tf.float32, [None, 2]))
     assert split.whole(value) is value
+
+
+@pytest.mark.parametrize('name', (
+    'Identity', 'whole/concat', 'rows/strided_slice', 'gradient/concat'))
+def test_an_op_of_the_model_may_have_any_name(behavior, name):
+  # Ops that a split makes beside the copies have such names, too.
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(_X, [None, 2])
+    w = tf1.get_variable('w', initializer=[[1.], [2.]])
+    split = _split(x)
+    _take_gradients(split)
+    y = tf.identity(tf.reverse(x, [0]) @ w, name=f'{name}/')
+    of_w, of_y = tf.gradients(tf.reduce_sum(y * tf.reverse(y, [0])), [w, y])
+    session.run(tf1.global_variables_initializer())
+    by_w, by_y = session.run([of_w, of_y])
+  expected = 2 * (_X @ [[1], [2]])
+  np.testing.assert_allclose(by_y, expected)
+  np.testing.assert_allclose(by_w, _X[::-1].T @ expected)

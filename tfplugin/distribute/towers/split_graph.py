@@ -279,7 +279,7 @@ class SplitGraph:
         self._devices[tower])
     with self._building(None, device), tf.control_dependencies(waited):
       return _tf_internals.copy_op(
-          self._graph, op, inputs, f'{self._prefixes[tower]}/{op.name}/', stays)
+          self._graph, op, inputs, f'{self._prefixes[tower]}/{op.name}', stays)
 
   def _shape(self, op: tf.Operation, tower: int, dtype: tf.DType) -> tf.Tensor:
     """Returns the static shape that `op` makes, with the rows of a tower."""
