@@ -21,8 +21,11 @@ from tests.programs import resnet
 from tests.programs import wide_deep
 from tests.programs.kinds import model_fns as model_fns_lib
 from tests.programs.kinds import model_fns_of_batches
+from tests.programs.kinds import model_fns_of_draws
 from tests.programs.kinds import model_fns_of_gradients
+from tests.programs.kinds import model_fns_of_loops
 from tests.programs.kinds import model_fns_of_rows
+from tests.programs.kinds import model_fns_of_shapes
 from tests.programs.kinds import model_fns_of_steps
 
 PROGRAMS = {
@@ -44,10 +47,17 @@ PROGRAMS = {
 SERVED_MODEL_FNS = {**model_fns_of_gradients.ALL, **model_fns_of_steps.ALL}
 # Each with a batch. Those of rows are equal in shards, too.
 MODEL_FNS = {**model_fns_lib.ALL, **model_fns_of_rows.ALL,
-             **model_fns_of_batches.ALL, **SERVED_MODEL_FNS}
+             **model_fns_of_batches.ALL, **SERVED_MODEL_FNS,
+             **model_fns_of_loops.ALL, **model_fns_of_shapes.ALL,
+             **model_fns_of_draws.ALL}
 MODEL_FNS_OF_ROWS = [
     *model_fns_lib.OF_ROWS, *model_fns_of_rows.ALL,
-    *model_fns_of_gradients.OF_ROWS, *model_fns_of_steps.OF_ROWS]
+    *model_fns_of_gradients.OF_ROWS, *model_fns_of_steps.OF_ROWS,
+    *model_fns_of_loops.OF_ROWS, *model_fns_of_shapes.OF_ROWS,
+    *model_fns_of_draws.OF_ROWS]
+# With what the error of shards says.
+REFUSED_BY_SHARDS = {
+    model_fns_of_draws.first_batch: 'values that may differ. Accumulate'}
 
 TEXT = """
 # Programs: the comparison
@@ -80,9 +90,11 @@ MORE_MODEL_FNS = """
 These model_fns follow public code of each kind. They were compared with one
 device by [assert_equals_one_device](api/testing.md). In two towers every number
 is equal: losses, gradients, variables, metrics and predictions. In the shards
-of `cross_shard` losses and variables are equal, with two exceptions: the loss
-compares rows of the batch with each other, or the model_fn clips its gradients.
-A shard then uses only its own rows: "of its own rows" in the table.
+of `cross_shard` losses and variables are equal, with these exceptions: the loss
+compares rows of the batch with each other, the model_fn takes or clips
+gradients itself, or it draws numbers for each row. A shard then uses only its
+own rows: "of its own rows" in the table. *Refused*: inside a branch, the
+model_fn writes numbers that depend on rows.
 
 """
 FIRST_RUNS = """
@@ -148,9 +160,11 @@ def render() -> str:
   splits = ''.join(
       f'| {name} | {split} | {formula} |\n' for name, program
       in PROGRAMS.items() for split, formula in program.formulas.items())
+  in_shards = {**dict.fromkeys(MODEL_FNS, 'of its own rows'),
+               **dict.fromkeys(MODEL_FNS_OF_ROWS, 'equal'),
+               **dict.fromkeys(REFUSED_BY_SHARDS, 'refused')}
   model_fns = _table([['model_fn', 'towers', 'shards']] + [
-      [_first_line(model_fn), 'equal',
-       'equal' if model_fn in MODEL_FNS_OF_ROWS else 'of its own rows']
+      [_first_line(model_fn), 'equal', in_shards[model_fn]]
       for model_fn in MODEL_FNS])
   parts = [
       TEXT, cells, '\nThe reasons:\n\n', notes, '\nThe reference of '

@@ -19,6 +19,7 @@ import tensorflow as tf
 from tests.programs import by_hand
 from tests.programs import forms
 from tests.programs import programs
+from tests.programs.kinds import model_fns_of_draws
 from tests.programs.kinds import model_fns_of_rows
 from tests.programs.kinds import serving
 from tfplugin.testing import devices
@@ -34,7 +35,9 @@ _SESSION = devices.session_config(4)
 # What is not trained, and begins at random.
 _UNTRAINED = re.compile(r'^(codes|queue|sums|teacher/\S*|mean/\w*)$')
 # Model_fns that write trained variables themselves, beside the optimizer.
-_WRITING = (model_fns_of_rows.queue_of_keys, model_fns_of_rows.triples)
+_WRITING = (model_fns_of_rows.queue_of_keys, model_fns_of_rows.triples,
+            model_fns_of_draws.first_batch, model_fns_of_draws.two_views,
+            model_fns_of_draws.values)
 
 
 def _by_name(next_creator, **kwargs):
@@ -103,7 +106,7 @@ def test_all_modes(behavior, tmp_path, model_fn, form):
         found[key], value, _TOLERANCE, _TOLERANCE, err_msg=key)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize('model_fn', [
     model_fn for model_fn in programs.MODEL_FNS
     if model_fn not in programs.SERVED_MODEL_FNS],
