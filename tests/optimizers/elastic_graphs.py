@@ -15,8 +15,8 @@ Getter = elastic_custom_getter.ElasticAverageCustomGetter
 
 
 def sgd(rate=1.0):
-  """A step of the gradient itself."""
-  return tf1.train.GradientDescentOptimizer(rate)
+  """A step of the gradient itself; calls that nobody ordered lose none."""
+  return tf1.train.GradientDescentOptimizer(rate, use_locking=True)
 
 
 def make_optimizer(getter, opt=None, **kwargs):
