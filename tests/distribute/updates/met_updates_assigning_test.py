@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -67,7 +69,8 @@ class Decaying(tf1.train.Optimizer):
       return tf.group(global_step.assign_add(1), name=name)
 
 
-def _train(strategy, gradient_of, num_steps=2, make_optimizer=Summing):
+def _train(strategy, gradient_of, num_steps=2, make_optimizer=Summing,
+           scope=contextlib.nullcontext):
   """Runs steps in a graph; returns all global variables, and the step."""
   with tf.Graph().as_default(), strategy.scope():
     step = tf1.train.create_global_step()
@@ -77,8 +80,9 @@ def _train(strategy, gradient_of, num_steps=2, make_optimizer=Summing):
       own = 1.0 + tf.cast(context.replica_id_in_sync_group, tf.float32)
       w = tf1.get_variable('w', initializer=[1.0, 2.0, 3.0])
       unused = tf1.get_variable('unused', initializer=7.0)
-      return make_optimizer().apply_gradients(
-          [(None, unused), (gradient_of(own), w)], step)
+      with scope():
+        return make_optimizer().apply_gradients(
+            [(None, unused), (gradient_of(own), w)], step)
 
     result = strategy.experimental_local_results(
         strategy.extended.call_for_each_replica(replica))
@@ -116,6 +120,15 @@ def test_gradients_are_reduced_and_state_has_the_plain_name(
   assert values['unused'] == 7.0
   assert values['global_step'] == 2
   assert set(values) == {'w', 'w/total', 'unused', 'global_step'}
+
+
+@pytest.mark.parametrize('name', STRATEGIES)
+def test_state_that_is_made_in_a_scope_has_its_name(behavior, name):
+  make, factor = STRATEGIES[name]
+  values = _train(make(), GRADIENTS['dense'][0],
+                  scope=lambda: tf1.variable_scope('train'))
+  np.testing.assert_allclose(values['train/w/total'], 2 * factor * np.ones(3))
+  assert set(values) == {'w', 'train/w/total', 'unused', 'global_step'}
 
 
 @pytest.mark.parametrize('name', STRATEGIES)

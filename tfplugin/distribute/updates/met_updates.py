@@ -221,10 +221,12 @@ class OnEachCopy:
 
     def create(next_creator, **kwargs):
       name = kwargs.get('name') or 'Variable'
+      # The scope of the update may stand before the name of the copy.
       copy, owner = max(owners, key=lambda pair: (
-          name.startswith(pair[0].op.name) * len(pair[0].op.name)))
-      if name.startswith(copy.op.name):
-        name = owner.name.split(':')[0] + name[len(copy.op.name):]
+          f'/{pair[0].op.name}' in f'/{name}') * len(pair[0].op.name))
+      scope, found, suffix = f'/{name}'.rpartition(f'/{copy.op.name}')
+      if found:
+        name = f"{scope}/{owner.name.split(':')[0]}{suffix}"[1:]
       if name not in self._state or not index:
         with tf.init_scope():
           self._state[name] = next_creator(
