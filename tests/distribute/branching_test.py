@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin import distribute
 from tfplugin.distribute import branching
 from tfplugin.distribute.variables import same_values
 from tfplugin.testing import clusters
@@ -230,3 +231,33 @@ def test_conditions_that_differ_are_refused(behavior):
   with pytest.raises(RuntimeError, match=(
       'Received: add in a branch, on conditions that may differ')):
     _run(values, conditions=lambda go: [go, tf.logical_not(go)])
+
+
+# Strategies whose variables have the names of one device.
+_STRATEGIES = {
+    'cross shard': distribute.CrossShardStrategy,
+    'elastic': lambda devices: distribute.ElasticAverageStrategy(
+        communication_period=1, moving_rate=0.5, devices=devices),
+}
+
+
+def _names_of_state(strategy):
+  """Returns all names of a model whose optimizer is applied in scopes."""
+
+  def step():
+    w = tf1.get_variable('w', initializer=[1.0])
+    with tf1.variable_scope('train'), tf.name_scope('adam'):
+      return tf1.train.AdamOptimizer(0.1).apply_gradients(
+          [(tf.ones([1]), w)], tf1.train.get_global_step())
+
+  with tf.Graph().as_default(), strategy.scope():
+    tf1.train.create_global_step()
+    strategy.extended.call_for_each_replica(step)
+    return [variable.name for variable in tf1.global_variables()]
+
+
+@pytest.mark.parametrize('name', _STRATEGIES)
+def test_scopes_of_a_merge_call_are_entered_once(behavior, name):
+  plain = _names_of_state(tf.distribute.get_strategy())
+  assert 'train/adam/beta1_power:0' in plain
+  assert plain == _names_of_state(_STRATEGIES[name](['/cpu:0', '/cpu:1']))

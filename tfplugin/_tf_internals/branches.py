@@ -123,7 +123,8 @@ class Place:
   """The place where ops are made: the graph, or a branch of a `tf.cond` in it.
 
   With control flow v1 a branch is a private context of the graph, shared by all
-  threads. With v2 it is a separate graph. `before` has control dependencies.
+  threads. With v2 it is a separate graph. `before` has control dependencies,
+  `scope` is for `tf.name_scope`.
   """
 
   def __init__(self):
@@ -131,6 +132,7 @@ class Place:
     self.graph = tf1.get_default_graph()
     self.context = self.graph._get_control_flow_context()
     self.before = self.graph._current_control_dependencies()
+    self.scope = (self.graph.get_name_scope() + '/').removeprefix('/')
 
   def is_branch_of(self, outer: Place) -> bool:
     """Returns whether this is in a branch of a `tf.cond` in `outer`."""

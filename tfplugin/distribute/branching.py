@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -85,7 +86,7 @@ def with_merges_in_branches(
           _tf_internals.own_variable, (args, kwargs or {}))
       if here() == outside:
         with outer:
-          return outer.merge_call(merge_fn, args, kwargs)
+          return outer.merge_call(in_own_scope(merge_fn), args, kwargs)
       with alone(number):
         return _tf_internals.select_replica(
             number, merge_alone(merge_fn, args, kwargs))
@@ -93,6 +94,18 @@ def with_merges_in_branches(
     inner.merge_call = merge_call
     with inner:
       return fn(*args, **kwargs)
+
+  return run
+
+
+def in_own_scope(merge_fn: Callable) -> Callable:
+  """Returns a merge function in this name scope: TensorFlow enters it twice."""
+  scope = _tf_internals.Place().scope
+
+  @functools.wraps(merge_fn)
+  def run(*args, **kwargs):
+    with tf.name_scope(scope):
+      return merge_fn(*args, **kwargs)
 
   return run
 

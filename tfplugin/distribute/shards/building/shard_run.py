@@ -142,8 +142,8 @@ class ShardRun:
             'and let branches choose the values that it is given.')
       stack.enter_context(outer)
       self._pause(shard, call.label)
-      result = outer.merge_call(
-          functools.partial(self._merged, merge_fn), args=(call,))
+      result = outer.merge_call(functools.partial(
+          self._merged, branching.in_own_scope(merge_fn)), args=(call,))
       self._resume(shard)
       return result
 
