@@ -141,12 +141,14 @@ def main(form, directory, steps, num_workers, save_steps=SAVE_STEPS,
   decorated = decorators(int(num_workers)).get(form, lambda fn: fn)(model_fn)
   hook = StepsHook(root / f'{task["type"]}-{task["index"]}.steps',
                    float(step_secs))
+  # The chief waits half of the limit for a worker's last step: longer than the
+  # 30 s in which a worker may not see a server's new address.
   estimator_lib.train_and_evaluate(
       tf.estimator.Estimator(decorated, config=config),
       tf.estimator.TrainSpec(input_fn, max_steps=int(steps), hooks=[hook]),
       tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
                             throttle_secs=1),
-      start_limit_secs=60.0, finish_limit_secs=30.0, contact_limit_secs=60.0)
+      start_limit_secs=60.0, finish_limit_secs=120.0, contact_limit_secs=60.0)
 
 
 if __name__ == '__main__':
