@@ -236,8 +236,9 @@ def test_what_more_the_kernel_takes_counts_where_nothing_else_is_waited_for():
 
 @pytest.mark.parametrize('link', cells.LINKS[1:], ids=lambda link: link.name)
 def test_what_is_foreseen_is_within_10_percent_of_what_is_measured(link):
-  """Of every cell; c and h are those of the links that are not shaped.
+  """Of a round of every cell; c and h are those of unshaped links.
 
+  Rounds of one cell differ by as much: 20.0 to 22.6 steps/s, for example.
   An exchange in each step is in parts: it may take up to three tenths more, as
   the page says, if both workers continue to meet.
   """
@@ -246,10 +247,14 @@ def test_what_is_foreseen_is_within_10_percent_of_what_is_measured(link):
       'come_apart' not in results):
     pytest.skip(f'Not measured on {link.name} after workers have come apart: '
                 '`make bench-network`.')
-  off = {cell: cell.period / secs / rate - 1
-         for cell in (*cells.STAYING_CELLS, *cells.HOROVOD_CELLS) if cell.period
-         and (rate := figures.rate(results, link, cell.name))
-         and (secs := page.foreseen_secs(results, link, cell))}
+  off = {}
+  for cell in (*cells.STAYING_CELLS, *cells.HOROVOD_CELLS):
+    rounds = figures.rounds(results, link, cell.name)
+    secs = (page.foreseen_secs(results, link, cell)
+            if cell.period and rounds else None)
+    if secs:
+      foreseen = cell.period / secs
+      off[cell] = foreseen / np.clip(foreseen, min(rounds), max(rounds)) - 1
   assert len(off) >= len(cells.selected(
       link, cells.STAYING_CELLS, results['is_quick'])) - 2
   assert not {cell.name: f'{each:+.1%}' for cell, each in off.items() if not (
