@@ -46,10 +46,9 @@ def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
   """
   assignment = getattr(initializer, 'op', initializer)
   if assignment.inputs[0] is handle:
-    with tf1.device(variable.device):
-      assignment = tf.raw_ops.AssignVariableOp(
-          resource=variable.handle, value=assignment.inputs[1])
-  variable._initializer_op = assignment
+    initialize_with(variable, assignment.inputs[1])
+  else:
+    variable._initializer_op = assignment
 
 
 def initialize_from(variable: tf.Variable, initializer) -> None:
@@ -67,8 +66,17 @@ def initialize_from(variable: tf.Variable, initializer) -> None:
     raise ValueError(
         f'The initialiser of {variable.name!r} must assign a value. Received: '
         f'{initializer!r}.')
+  initialize_with(variable, op.inputs[1])
+
+
+def initialize_with(variable: tf.Variable, value: tf.Tensor) -> None:
+  """Makes `variable` start from `value`; the graph is not finalized."""
   with tf1.device(variable.device), tf1.control_dependencies(None):
-    variable._initializer_op = variable.assign(op.inputs[1], read_value=False)
+    variable._initializer_op = (
+        variable.assign(value, read_value=False)
+        if variable.dtype != variable.dtype.base_dtype else
+        # A server may hold a variable of this name and of another shape.
+        tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value))
 
 
 def graph_element(variable: tf.Variable) -> tf.Tensor:

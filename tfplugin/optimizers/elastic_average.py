@@ -36,10 +36,10 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     local_center = center
     d = moving_rate * (local - center);   local -= d;   center += d
 
-  Each worker starts from the centre whenever it gets a session (its hook does
-  that), trains its copy, and advances `global_step` when it exchanges. The
-  chief saves the centre under the names of the model's variables, and its own
-  optimizer state.
+  Each worker starts from the centre whenever its local variables are
+  initialised, trains its copy, and advances `global_step` when it exchanges.
+  The chief saves the centre under the names of the model's variables, and its
+  own optimizer state.
 
   Two defaults to choose with care:
     * `rho=None` means moving_rate / learning_rate, as in contrib. Such a
@@ -231,6 +231,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     grads_and_vars = list(grads_and_vars)  # A `zip` yields them once.
     elastic_custom_getter.check_context()
     elastic_start.follow_warm_start(self._getter.pairs)
+    elastic_start.start_from_centers(self._getter.pairs)
     if self.unaveraged:  # A session may run this call by itself.
       self._local_steps.append(
           elastic_start.create_local_step(self._getter.worker_device))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import threading
@@ -20,17 +21,22 @@ from tfplugin.testing import clusters
 tf1 = tf.compat.v1
 
 
+_FOURS = {'initializer': [4.0, 4.0]}
+
+
 class _Worker:
   """A worker that trains f(x) = sum(x) from 4."""
 
   def __init__(self, cluster, index, time_limit_secs=30.0, rho=0.0,
-               step_device='', **kwargs):
+               step_device='', initial=_FOURS, **kwargs):
     self.cluster, self.index, self.graph = cluster, index, tf.Graph()
     with self.graph.as_default(), tf1.device(cluster.device_setter(index)):
       getter = elastic_custom_getter.ElasticAverageCustomGetter(
           f'/job:worker/task:{index}')
       with getter.scope():
-        self.x = tf1.get_variable('x', initializer=[4.0, 4.0])
+        self.x = tf1.get_variable('x', **initial)
+        self.set_value = tf1.get_variable('set', initializer=1.0,
+                                          trainable=False)
       with tf1.device(step_device):
         step = tf1.train.create_global_step()
       self.optimizer = elastic_average.ElasticAverageOptimizer(
@@ -38,15 +44,17 @@ class _Worker:
           communication_period=1, moving_rate=0.5, rho=rho, **kwargs)
       self.train = self.optimizer.minimize(tf.reduce_sum(self.x), step)
       self.center = getter.pairs[0].center
+      self.view = getter.pairs[0].local_center
+      self.set_to_2 = self.set_value.assign(2.0)
       self.init_op = self.optimizer.get_init_op(index, time_limit_secs=0.2)
       self.hook = self.optimizer.make_session_run_hook(
           index == 0, index, time_limit_secs=time_limit_secs)
 
-  def session(self):
+  def session(self, has_hook=True):
     with self.graph.as_default():
       return tf1.train.MonitoredTrainingSession(
           self.cluster.target('worker', self.index),
-          is_chief=self.index == 0, hooks=[self.hook],
+          is_chief=self.index == 0, hooks=[self.hook] if has_hook else [],
           save_checkpoint_secs=None, save_summaries_steps=None,
           log_step_count_steps=None, max_wait_secs=30,
           config=tf1.ConfigProto(device_filters=[
@@ -69,6 +77,61 @@ def test_late_and_restarted_workers_start_from_the_center(behavior):
         np.testing.assert_array_equal(x, center)
         assert x[0] <= 3.0
         other.run(worker.train)
+
+
+def _with_monitored_session(worker):
+  return worker.session(has_hook=False)
+
+
+def _with_supervisor(worker):
+  with worker.graph.as_default():
+    supervisor = tf1.train.Supervisor(
+        is_chief=worker.index == 0, saver=None, summary_op=None,
+        recovery_wait_secs=1)
+    return supervisor.prepare_or_wait_for_session(
+        worker.cluster.target('worker', worker.index), tf1.ConfigProto(
+            device_filters=['/job:ps', f'/job:worker/task:{worker.index}']))
+
+
+@contextlib.contextmanager
+def _with_session(worker):
+  with worker.graph.as_default(), tf1.Session(
+      worker.cluster.target('worker', worker.index)) as session:
+    session.run([*[tf1.global_variables_initializer()] * (worker.index == 0),
+                 tf1.local_variables_initializer(), tf1.tables_initializer()])
+    yield session
+
+
+@pytest.mark.parametrize('is_reference', [False, True],
+                         ids=['resource', 'reference'])
+@pytest.mark.parametrize('make_session', [
+    _with_monitored_session, _with_supervisor, _with_session])
+def test_without_the_hook_a_worker_starts_from_the_center_too(
+    make_session, is_reference, behavior):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=2, num_ps=1)
+  settings = {'rho': 0.5, 'initial': {
+      'shape': [2], 'use_resource': not is_reference}}
+  workers = [_Worker(cluster, i, **settings) for i in range(2)]
+  with make_session(workers[0]) as chief, make_session(workers[1]) as other:
+    started = [session.run([worker.x, worker.center])
+               for worker, session in zip(workers, (chief, other))]
+    np.testing.assert_array_equal(np.ravel(started[0]),
+                                  np.ravel([started[0][1]] * 2))
+    np.testing.assert_array_equal(started[1], started[0])
+    assert len(set(started[0][0])) == 2  # Random ones.
+    chief.run(workers[0].set_to_2)
+    chief.run(workers[0].train)
+    center = chief.run(workers[0].center)
+    assert (center != started[0][0]).all()
+    late = _Worker(cluster, 1, **settings)
+    with make_session(late) as session:
+      np.testing.assert_array_equal(session.run(late.x), center)
+      np.testing.assert_array_equal(session.run(late.view), center)
+      assert session.run(late.set_value) == 2.0
+      session.run(late.train)
+    chief.run(workers[0].train)
+    assert chief.run(workers[0].set_value) == 2.0
 
 
 @pytest.mark.parametrize('device, where', [

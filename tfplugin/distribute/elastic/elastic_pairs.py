@@ -47,6 +47,8 @@ class Pair:
       centre; None with a type that needs none.
     initializer: The initializer of a copy that does not start from the centre,
       unless a warm start replaces it.
+    starts_from_center: Whether `initializer` assigns the centre's value, if it
+      has one.
     is_snapshot: Whether the copy is a snapshot of another copy. An exchange
       writes the difference to the snapshot.
   """
@@ -59,6 +61,7 @@ class Pair:
   is_dense: bool = False
   feedback: tf.Variable | None = None
   initializer: tf.Operation | None = None
+  starts_from_center: bool = False
   is_snapshot: bool = False
 
   @property
@@ -86,6 +89,15 @@ class Pair:
                    self.local.initial_value),
           f'{LOCAL_CENTER}/{name}', self.local.device,
           branching.is_reference(self.center))
+      if self.starts_from_center:
+        _tf_internals.initialize_with(self.local_center, self.first_value)
+
+  def start_from(self, value: tf.Tensor) -> None:
+    """Makes the copy, and the worker's view of the centre, start from it."""
+    _tf_internals.initialize_with(self.local, value)
+    if self.local_center is not None:
+      _tf_internals.initialize_with(self.local_center, value)
+    self.initializer, self.starts_from_center = self.local.initializer, True
 
   def keep_feedback(self) -> None:
     """Makes the variable of int8's rounding errors; call it in no branch."""

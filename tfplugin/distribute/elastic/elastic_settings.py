@@ -85,7 +85,8 @@ class ElasticOptions:
       c is the centre that the worker received last. It acts on the gradients;
       the reported loss does not include it. With 0.0 no c is kept. None:
       moving_rate / learning rate, which a strategy does not know.
-    synchronous: Whether the workers start together.
+    synchronous: Whether the workers start together. `ElasticAverageOptimizer`
+      needs its hook or `get_init_op` for that.
     update_order: `'gradient_first'`, or the paper's `'elastic_first'`, whose
       difference uses the values before the gradient step.
     count_steps: The unit of `global_step`: `'communications'` (exchanges) or

@@ -12,6 +12,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
@@ -178,6 +179,32 @@ def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
   for pair in pairs:
     if pair.local.initializer is not pair.initializer:
       _tf_internals.initialize_from(pair.center, pair.local.initializer)
+
+
+def start_from_centers(pairs: Sequence[elastic_pairs.Pair]) -> None:
+  """Makes the initializers of copies assign their centres' values, if any.
+
+  So a worker starts from the centre also without the hook. Where the centres
+  are initialised in the same run, both get the same initial value.
+  """
+  new = [pair for pair in pairs if pair.initializer is not None and
+         not pair.starts_from_center]
+  if not new:
+    return
+  with tf.init_scope(), tf1.name_scope(None), tf1.name_scope(
+      'start_from_centers'):
+    have_values = []
+    for pair in new:
+      with placement.only_on(pair.center.device):
+        have_values.append(tf1.is_variable_initialized(pair.center))
+    with placement.only_on(new[0].local.device):
+      values = branching.cond(
+          tf.reduce_all(tf.stack(have_values)),
+          lambda: [elastic_pairs.read(pair.center) for pair in new],
+          lambda: [tf.identity(pair.first_value) for pair in new],
+          [pair.center for pair in new])
+    for pair, value in zip(new, values):
+      pair.start_from(value)
 
 
 def copy_from_center(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:

@@ -35,11 +35,16 @@ def create(make_value: Callable[[], Any], name: str, device: str,
   make = (functools.partial(tf1.Variable, use_resource=False) if is_reference
           else _tf_internals.ResourceVariable)
   with tf.init_scope(), tf1.name_scope(None), placement.only_on(device):
+    value = make_value()
     variable = make(
-        initial_value=make_value(),
+        initial_value=(value if is_listed else
+                       tf.zeros(value.shape, value.dtype)),
         trainable=False,
         collections=[tf1.GraphKeys.LOCAL_VARIABLES] if is_listed else [],
         name=name)
+    if not is_listed:
+      # TensorFlow copies the ops of an `initial_value`: conditions break.
+      _tf_internals.initialize_with(variable, value)
     if is_listed is False:
       per_graph.current().unlisted.append(variable)
       # These initializers run wherever local variables are initialised.

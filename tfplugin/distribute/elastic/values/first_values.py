@@ -57,7 +57,7 @@ class FirstValues(tf1.train.SessionRunHook):
               pair.first_value for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)
       # A user's own local_init_op may leave it uninitialised.
-      self._has_before = tf1.is_variable_initialized(self._before)
+      self._has_before = self._before.is_initialized()
       self._read_before = self._before.read_value()
       with placement.only_on(device):
         self._prints_of_copies = set_values.prints_of(
@@ -153,7 +153,7 @@ class FollowFirstValues(tf1.train.SessionRunHook):
     self._chief = chief
     self._time_limit_secs = time_limit.start_limit_secs()
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
-      self._is_signalled = tf1.is_variable_initialized(signal)
+      self._is_signalled = signal.is_initialized()
       self._to_copies = [_assign(pair.copies, pair.center, pair)
                          for pair in pairs]
 
@@ -241,7 +241,7 @@ class HandValues:
       signal = create_signal(
           server, self._is_chief, is_awaited=False)
       if not self._is_chief:
-        self._is_signalled = tf1.is_variable_initialized(signal)
+        self._is_signalled = signal.is_initialized()
     if self._is_chief:
       self._values = FirstValues(pairs, device, signal)
       self._values.begin()
