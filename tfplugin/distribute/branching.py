@@ -36,6 +36,10 @@ _DIFFERENT = (
     'Accumulate outside of the branch, in a variable with `assign_add`, and '
     'let the branch use the variable and the step; or make the call in every '
     'step, and let branches choose the values that it is given.')
+_RETURNED = (
+    'A branch in shards must neither return nor use the result of a write: '
+    'only the first shard has it. Received: {} in a branch. Return '
+    '`tf.group(...)` from all branches, or write outside of them.')
 
 
 def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
@@ -195,6 +199,16 @@ class Branches:
       # Later calls, such as clipping, may get the result of either replica.
       same_values.declare(results)
     return _tf_internals.regroup(tuple(results))
+
+  def explain(self, error: Exception) -> None:
+    """Raises a TypeError with the remedy if results of calls led to `error`.
+
+    To be called where a replica is built that is not the first.
+    """
+    # Of `tf.cond`, or of an op that takes the result.
+    if self._entered and any(
+        word in str(error) for word in ('true_fn', 'Operation')):
+      raise TypeError(_RETURNED.format(self._entered[-1][0])) from error
 
   def check_conditions(self) -> None:
     """Raises RuntimeError if the conditions of replicas' branches may differ.

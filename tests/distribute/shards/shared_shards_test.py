@@ -7,6 +7,7 @@ Most of it is tested by shard_run_test.
 
 import contextlib
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -186,6 +187,42 @@ def test_scatters_by_indices_take_the_first_shard(behavior, method, expected):
 def test_a_function_that_scatters_does_so_once(behavior, name, expected):
   assert _after_scatter(lambda v, x, i: getattr(tf1, name)(v, i, x),
                         tf1.VariableAggregation.NONE) == [4.0, expected]
+
+
+@pytest.mark.parametrize('name', ['scatter_add', 'scatter_sub'])
+def test_rows_may_have_an_unknown_rank(behavior, name):
+  added = _after_scatter(
+      lambda v, x, i: getattr(tf1, name)(
+          v, i, tf1.placeholder_with_default(x, None)),
+      tf1.VariableAggregation.NONE, values=(2.0, 2.0))
+  assert added == [4.0, 6.0 if name == 'scatter_add' else 2.0]
+
+
+@pytest.mark.parametrize('use', [lambda x: x, tf.identity])
+@pytest.mark.parametrize('use_resource', [True, False])
+def test_a_branch_that_returns_what_it_wrote_is_refused(
+    behavior, use_resource, use):
+  def shard(index, pack):
+    del index
+    v = tf1.get_variable('v', initializer=np.int64(5), trainable=False,
+                         use_resource=use_resource)
+    return tf.cond(go, lambda: pack(tf1.assign_sub(v, 1)),
+                   lambda: pack(tf.constant(7, tf.int64)))
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    go = tf1.placeholder_with_default(True, [])
+    with pytest.raises(TypeError, match=(
+        'Received: a write to a variable in a branch. Return `tf.group')):
+      shared_shards.SharedShards(['/cpu:0'] * 2).build(
+          lambda index: shard(index, use))
+  with tf.Graph().as_default(), tf1.Session() as session:
+    go = tf1.placeholder_with_default(True, [])
+    _, (first, _) = shared_shards.SharedShards(['/cpu:0'] * 2).build(
+        lambda index: shard(index, tf.group))
+    session.run(tf1.global_variables_initializer())
+    session.run(first)
+    session.run(first, {go: False})
+    assert session.run(tf1.global_variables()[0]) == 4
 
 
 def test_a_function_that_scatters_the_shards_own_is_refused(behavior):

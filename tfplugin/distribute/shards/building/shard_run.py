@@ -86,7 +86,12 @@ class ShardRun:
             self.models.enter(shard, stack)
           stack.enter_context(tf.variable_creator_scope(
               functools.partial(self._create_for_all, shard)))
-          result = fn(*args, **kwargs)
+          try:
+            result = fn(*args, **kwargs)
+          except (TypeError, ValueError) as error:
+            if shard:
+              self.branches.explain(error)
+            raise
         self._pause(shard, 'its end')
       return result
 

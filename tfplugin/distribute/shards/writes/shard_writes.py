@@ -177,13 +177,14 @@ def _gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:
   if not tensor.dtype.is_floating and not tensor.dtype.is_integer and (
       not tensor.dtype.is_bool):
     raise batch_values.UnknownValueError(f'rows of {tensor.dtype.name}')
-  order = [axis, *(i for i in range(tensor.shape.rank) if i != axis)]
+  # The rank may be unknown, for axis 0.
+  order = [axis, *(i for i in range(tensor.shape.rank or 0) if i != axis)]
   rows = tf.transpose(tensor, order) if axis else tensor
   number = tf.cast(rows, tf.int32) if tensor.dtype.is_bool else rows
   # A sum of IndexedSlices concatenates their rows.
   gathered = tf.cast(_sum(tf.IndexedSlices(
       number, tf.range(tf.shape(number)[0]))).values, tensor.dtype)
-  gathered.set_shape([None, *rows.shape[1:]])
+  gathered.set_shape(tf.TensorShape([None]).concatenate(rows.shape[1:]))
   return tf.transpose(gathered, [
       order.index(i) for i in range(len(order))]) if axis else gathered
 

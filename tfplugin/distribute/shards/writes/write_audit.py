@@ -182,7 +182,8 @@ def _share(method: str, ops: Sequence[tf.Operation], value: Any) -> None:
   """Makes the first shard write `value`, and the others change nothing."""
   if isinstance(value, tf.IndexedSlices):
     # With any number of rows, not only the first shard's.
-    inputs = {i: tf1.placeholder_with_default(t, [None, *t.shape[1:]])
+    inputs = {i: tf1.placeholder_with_default(
+        t, tf.TensorShape([None]).concatenate(t.shape[1:]))
               for i, t in ((1, value.indices), (2, value.values))}
   else:
     inputs = {1: tf.convert_to_tensor(value, ops[0].inputs[1].dtype)}
