@@ -59,7 +59,7 @@ living: venv  ## Runs libraries built on Estimator; writes docs/estimator.md
 chaos: venv  ## Plays faults in clusters; writes docs/chaos.md
 	$(PY) -m tests.chaos.record $(ARGS)
 
-soak: venv  ## Half an hour of faults in one run; tells of it in docs/chaos.md
+soak: venv  ## Faults at random in one run; tells of it in docs/chaos.md
 	$(PY) -m tests.chaos.soak $(ARGS)
 
 mutants: venv  ## Changes lines, runs their tests; writes docs/mutants.md

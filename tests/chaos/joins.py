@@ -292,7 +292,8 @@ def main(arguments: argparse.Namespace) -> int:
       load=max(each.load for each in found.values()), cpus=os.cpu_count())
   _say(text)
   if arguments.write:
-    page.PATH.write_text(page.with_joins(page.PATH.read_text(), text))
+    page.PATH.write_text(page.with_part(
+        page.PATH.read_text(), page.JOINS, text))
   return 0
 
 

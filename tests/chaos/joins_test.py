@@ -5,7 +5,6 @@
 import pytest
 
 from tests.chaos import joins
-from tests.chaos import page
 from tfplugin import events
 
 
@@ -31,10 +30,3 @@ def test_the_chief_counts_itself_and_those_who_are_there():
   told = [events.Event(time, 1, 'chief:0', name, 'instant', {})
           for time, name in ((5.0, 'joined'), (6.0, 'joined'), (9.0, 'left'))]
   assert joins.counts_of(told) == [(0.0, 1), (5.0, 2), (6.0, 3), (9.0, 2)]
-
-
-def test_the_page_keeps_what_it_found(monkeypatch, tmp_path):
-  monkeypatch.setattr(page, 'PATH', tmp_path / 'page.md')
-  page.PATH.write_text(page.with_joins('<!-- joins: begin -->\n'
-                                       '<!-- joins: end -->', 'All is well.'))
-  assert page.with_joins(page.render({}), 'All is well.') == page.render({})

@@ -50,17 +50,17 @@ with other work.
 | --- | --- | --- | --- | --- | --- |
 {kinds}
 
-## Half an hour of faults
+## Minutes of faults
 
-{begin}
-{soak}
-{end}
+{minutes}
+
+## Hours of faults
+
+{hours}
 
 ## Workers that join and leave
 
-{begin_joins}
 {joins}
-{end_joins}
 
 ## Every run
 
@@ -73,9 +73,8 @@ names a NaN, as it must.
 {rows}
 """
 
-_BEGIN, _END = '<!-- make soak: begin -->', '<!-- make soak: end -->'
-_BEGIN_JOINS, _END_JOINS = '<!-- joins: begin -->', '<!-- joins: end -->'
-_NOT_YET = '`make soak` writes it.'
+# Parts that other programs write.
+MINUTES, HOURS, JOINS = 'make soak', 'make soak, hours', 'joins'
 _Outcomes = Mapping[cells.Cell, Optional[play.Outcome]]
 
 
@@ -88,11 +87,10 @@ def summary(outcome: play.Outcome) -> str:
 
 
 def render(outcomes: _Outcomes) -> str:
-  """Returns the page."""
+  """Returns the page; the parts of other programs stay as they are."""
   names = sorted({(cell.kind, cell.role) for cell in outcomes})
   return _TEXT.format(
-      begin_joins=_BEGIN_JOINS, joins=_kept_joins(), end_joins=_END_JOINS,
-      begin=_BEGIN, soak=_NOT_YET, end=_END,
+      minutes=_kept(MINUTES), hours=_kept(HOURS), joins=_kept(JOINS),
       number=len(outcomes), steps=cells.STEPS,
       step_ms=1000 * program.STEP_SECS, save_steps=program.SAVE_STEPS,
       damage_steps=2 * program.SAVE_STEPS,
@@ -124,37 +122,26 @@ def _read_row(row: list[str]) -> play.Outcome | None:
       stride=0, last_step=0, error='' if held == 'yes' else held)
 
 
-def with_soak(page: str, text: str) -> str:
-  """Returns a page with what `make soak` found.
+def with_part(page: str, name: str, text: str) -> str:
+  """Returns a page whose part of this name is `text` from now on.
 
   Args:
     page: Of `render`.
-    text: What stands between its marks from now on.
+    name: `MINUTES`, `HOURS` or `JOINS`.
+    text: What stands between the marks of this part.
   """
-  before, rest = page.split(_BEGIN)
-  return f'{before}{_BEGIN}\n{text.strip()}\n{_END}{rest.split(_END)[1]}'
+  begin, end = _marks(name)
+  before, rest = page.split(begin)
+  return f'{before}{begin}\n{text.strip()}\n{end}{rest.split(end)[1]}'
 
 
-def soak_of(page: str) -> str:
-  """Returns what `with_soak` put into a page."""
-  return page.split(_BEGIN)[1].split(_END)[0]
+def _kept(name: str) -> str:
+  begin, end = _marks(name)
+  return begin + PATH.read_text().split(begin)[1].split(end)[0] + end
 
 
-def with_joins(page: str, text: str) -> str:
-  """Returns a page with what `tests.chaos.joins` found; `render` keeps it.
-
-  Args:
-    page: Of `render`.
-    text: What stands between its marks from now on.
-  """
-  before, rest = page.split(_BEGIN_JOINS)
-  return (f'{before}{_BEGIN_JOINS}\n{text.strip()}\n{_END_JOINS}'
-          f'{rest.split(_END_JOINS)[1]}')
-
-
-def _kept_joins() -> str:
-  page = PATH.read_text()
-  return page.split(_BEGIN_JOINS)[1].split(_END_JOINS)[0].strip()
+def _marks(name: str) -> tuple[str, str]:
+  return f'<!-- {name}: begin -->', f'<!-- {name}: end -->'
 
 
 def _row_of_kind(kind: str, role: str, outcomes: _Outcomes) -> str:

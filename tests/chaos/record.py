@@ -51,11 +51,9 @@ def main(arguments: argparse.Namespace) -> int:
       _say(f'{len(outcomes)} of {len(chosen)}: {cell.name}: '
            f'{page.summary(outcome) if outcome else error}')
   if arguments.merge or not arguments.words:
-    before = page.PATH.read_text()  # What `make soak` found stays.
     if arguments.merge:
-      outcomes = {**page.read(before), **outcomes}
-    page.PATH.write_text(page.with_soak(page.render(outcomes),
-                                        page.soak_of(before)))
+      outcomes = {**page.read(page.PATH.read_text()), **outcomes}
+    page.PATH.write_text(page.render(outcomes))
   _say(f'{failed} of {len(chosen)} failed.')
   return bool(failed)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets one run meet fault after fault, and tells of it in docs/chaos.md.
 
-  python -m tests.chaos.soak [--minutes 30] [--per_hour 150] [--seed 1]
+  python -m tests.chaos.soak [--minutes 20] [--per_hour 150] [--seed 1]
 
 A chief and three workers train with two parameter servers, first for some
 minutes without a fault, which tells how many steps they make in a second, and
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import contextlib
 import dataclasses
 import pathlib
 import random
@@ -24,9 +25,11 @@ import tempfile
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from tests.chaos import page
 from tests.chaos import play
+from tests.chaos import resources
 from tfplugin import events
 from tfplugin.bin import launch_lib
 from tfplugin.bin.launches import launch_options
@@ -40,6 +43,8 @@ STOP_SECS = 5.0
 STEP_SECS = 0.1
 # Of all workers: 2.5 s.
 SAVE_STEPS = 100
+# Of a run whose resources are told.
+_LONG_SECS = 3600.0
 # The first faults wait until everybody trains.
 _FIRST_STEP = 100
 _TRAINS = ('chief:0', *(f'worker:{i}' for i in range(NUM_WORKERS - 1)))
@@ -77,6 +82,14 @@ variables](reliability.md#a-parameter-server-is-lost). There is a save every
 {save} steps. The launcher keeps a spare process. At the end
 {part} of {num_trains} workers trained. The global step fell by at most {fall}.
 """
+_HOURS = """\
+Written by `make soak ARGS='{arguments}'`: the same run with fewer faults, so
+that a process lives long. {number} faults in {wall:.0f} s, {rate:.0f} an hour.
+{part} of {num_trains} workers trained at the end, at step {last_step}. The
+global step fell by at most {fall}.
+
+{resources}
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +124,9 @@ class Soaked:
     stretches: One for each fault.
     fall: How far the global step fell at most.
     num_training: How many workers made a step in the last seconds.
+    last_step: Of the run.
+    tasks: The task of each process, and when the process began to be that task.
+    lost: When parameter servers ended.
   """
 
   wall_secs: float
@@ -118,6 +134,9 @@ class Soaked:
   stretches: Sequence[Stretch]
   fall: int
   num_training: int
+  last_step: int
+  tasks: Mapping[int, tuple[str, float]]
+  lost: Sequence[float]
 
 
 def goodput(stretches: Sequence[Stretch], clean: float) -> float:
@@ -159,13 +178,16 @@ def faults_of(seed: int, num_steps: int, per_fault: float) -> str:
 
 
 def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
-  """Trains, and returns what came of it.
+  """Trains unless `directory` has a run, and returns what came of it.
 
   Args:
     num_steps: The steps of all workers.
     faults: See `faults_of`; empty: none.
-    directory: An empty directory.
+    directory: Of the run.
   """
+  if directory.exists():
+    return _soaked(directory)
+  directory.mkdir(parents=True)
   options = launch_options.LaunchOptions(
       command=(sys.executable, str(play.PROGRAM), FORM, str(directory),
                str(num_steps), str(NUM_WORKERS), str(SAVE_STEPS),
@@ -173,7 +195,7 @@ def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
       workers=NUM_WORKERS - 1, ps=NUM_PS, restart='always', max_restarts=10**6,
       spare=True, inject=faults, show=('chief',), grep='nothing of it')
-  with play.environment():
+  with play.environment(), resources.sampled(directory):
     launch_lib.launch(options, lambda line: None)
   return _soaked(directory)
 
@@ -188,13 +210,18 @@ def _soaked(directory: pathlib.Path) -> Soaked:
   # From when all train, as starting takes its time.
   begin, end = max(made[0][0] for made in steps.values()), told[-1][0]
   first = next(step for time, step in told if time >= begin)
-  came = sorted(_came(event)
-                for event in events.read_run(directory / 'model').events
-                if event.name == 'injecting')
+  found = events.read_run(directory / 'model').events
+  came = sorted(_came(event) for event in found if event.name == 'injecting')
+  tasks = {}
+  for event in sorted(found, key=lambda event: event.time):
+    tasks.setdefault(event.pid, (event.task, event.time))
   return Soaked(end - begin, told[-1][1] - first,
                 stretches_of(steps, came, told, end),
                 play.fall(steps['chief-0']),
-                sum(made[-1][0] > end - 2.0 for made in steps.values()))
+                sum(made[-1][0] > end - 2.0 for made in steps.values()),
+                told[-1][1], tasks,
+                [at for at, task, kind in came
+                 if task.startswith('ps') and kind != 'stop'])
 
 
 def _came(event: events.Event) -> tuple[float, str, str]:
@@ -253,41 +280,56 @@ def _rows(stretches: Sequence[Stretch], clean: float) -> Iterator[str]:
              f'{statistics.median(backs):.1f}, {max(backs):.1f} |')
 
 
+def _told_of_minutes(found: Soaked, rate: float) -> dict[str, Any]:
+  """Returns the values of `_TEXT` beside those of `_HOURS`."""
+  return dict(
+      num_workers=NUM_WORKERS - 1, num_ps=NUM_PS, form=FORM,
+      step_ms=1000 * STEP_SECS, stop=STOP_SECS, num_tasks=len(_TASKS),
+      rows='\n'.join(_rows(found.stretches, rate)), clean=rate,
+      save=SAVE_STEPS)
+
+
 def main(arguments: argparse.Namespace) -> int:
   """Soaks, and writes the page; returns the exit status."""
-  with tempfile.TemporaryDirectory() as directory:
-    clean = run(arguments.clean_steps, '', pathlib.Path(directory))
-  rate = clean.num_steps / clean.wall_secs
-  num_steps = int(rate * 60 * arguments.minutes)
-  faults = faults_of(arguments.seed, num_steps,
-                     rate * 3600 / arguments.per_hour)
-  sys.stdout.write(f'{rate:.1f} steps a second; now {num_steps} steps and '
-                   f'{len(faults.split(";"))} faults\n')
-  sys.stdout.flush()
-  with tempfile.TemporaryDirectory() as directory:
-    found = run(num_steps, faults, pathlib.Path(directory))
-  text = _TEXT.format(
-      arguments=f'--minutes={arguments.minutes:g} '
+  with contextlib.ExitStack() as stack:
+    root = pathlib.Path(arguments.directory or stack.enter_context(
+        tempfile.TemporaryDirectory()))
+    clean = run(arguments.clean_steps, '', root / 'clean')
+    rate = clean.num_steps / clean.wall_secs
+    num_steps = int(rate * 60 * arguments.minutes)
+    faults = faults_of(arguments.seed, num_steps,
+                       rate * 3600 / arguments.per_hour)
+    sys.stdout.write(f'{rate:.1f} steps a second; now {num_steps} steps and '
+                     f'{len(faults.split(";"))} faults\n')
+    sys.stdout.flush()
+    found = run(num_steps, faults, root / 'faults')
+    if found.wall_secs > _LONG_SECS:
+      part, form = page.HOURS, _HOURS
+      told = {'resources': resources.text(
+          root / 'faults', found.tasks, found.lost)}
+    else:
+      part, form = page.MINUTES, _TEXT
+      told = _told_of_minutes(found, rate)
+  text = form.format(
+      **told, arguments=f'--minutes={arguments.minutes:g} '
       f'--per_hour={arguments.per_hour:g} --seed={arguments.seed}',
-      num_workers=NUM_WORKERS - 1, num_ps=NUM_PS, form=FORM,
-      step_ms=1000 * STEP_SECS,
-      number=len(found.stretches), wall=found.wall_secs, stop=STOP_SECS,
-      num_tasks=len(_TASKS),
+      number=len(found.stretches), wall=found.wall_secs,
       rate=3600 * len(found.stretches) / found.wall_secs,
-      rows='\n'.join(_rows(found.stretches, rate)), clean=rate,
       part=found.num_training, num_trains=NUM_WORKERS, fall=found.fall,
-      save=SAVE_STEPS)
+      last_step=found.last_step)
   sys.stdout.write(text)
   if arguments.write:
-    page.PATH.write_text(page.with_soak(page.PATH.read_text(), text))
+    page.PATH.write_text(page.with_part(page.PATH.read_text(), part, text))
   return 0
 
 
 if __name__ == '__main__':
   parser = argparse.ArgumentParser(description=__doc__)
-  parser.add_argument('--minutes', type=float, default=30.0)
+  parser.add_argument('--minutes', type=float, default=20.0)
   parser.add_argument('--per_hour', type=float, default=150.0)
   parser.add_argument('--seed', type=int, default=1)
   parser.add_argument('--clean_steps', type=int, default=2_000)
+  parser.add_argument('--directory', help='where the runs stay; those in it '
+                      'are read and not played again')
   parser.add_argument('--no_page', dest='write', action='store_false')
   sys.exit(main(parser.parse_args()))

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what half an hour of faults comes to."""
+"""Tests of what hours of faults come to."""
 
 import pytest
 
@@ -51,10 +51,11 @@ def test_faults_are_of_the_seed_and_come_as_often_as_asked():
   assert 180 <= len(faults) <= 220
 
 
-def test_what_it_found_is_put_into_the_page_and_stays_there():
-  text = page.render({})
-  assert page.soak_of(text).strip() == '`make soak` writes it.'
-  text = page.with_soak(text, 'All is well.')
-  again = page.with_soak(page.render({}), page.soak_of(text))
-  assert again == text
-  assert 'All is well.' in text
+@pytest.mark.parametrize('name', [page.MINUTES, page.HOURS, page.JOINS])
+def test_a_part_is_put_into_the_page_and_stays_there(
+    monkeypatch, tmp_path, name):
+  text = page.with_part(page.render({}), name, 'All is well.')
+  monkeypatch.setattr(page, 'PATH', tmp_path / 'page.md')
+  page.PATH.write_text(text)
+  assert page.render({}) == text
+  assert text.count('All is well.') == 1

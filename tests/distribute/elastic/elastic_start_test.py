@@ -134,6 +134,23 @@ def test_without_the_hook_a_worker_starts_from_the_center_too(
     assert chief.run(workers[0].set_value) == 2.0
 
 
+def test_without_the_hook_a_training_continues_from_its_center(
+    behavior, tmp_path):
+  del behavior
+  cluster = clusters.in_process_cluster(num_workers=1, num_ps=1)
+  seen = []
+  for _ in range(2):
+    worker = _Worker(cluster, 0, initial={'shape': [2]})
+    with worker.graph.as_default(), tf1.train.MonitoredTrainingSession(
+        cluster.target('worker', 0), checkpoint_dir=str(tmp_path),
+        save_summaries_steps=None, log_step_count_steps=None) as session:
+      seen.append(session.run([worker.x, worker.center]))
+      session.run(worker.train)
+      seen.append([session.run(worker.center)] * 2)
+  np.testing.assert_array_equal(seen[2], seen[1])
+  assert (seen[0][0] != seen[1][0]).all()
+
+
 @pytest.mark.parametrize('device, where', [
     ('/job:worker/task:1', '/job:worker/task:1'), (None, 'no device')])
 def test_a_step_that_nobody_initialises_is_refused(device, where, behavior):

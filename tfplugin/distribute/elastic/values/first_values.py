@@ -10,6 +10,7 @@ get the value, so training starts from it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Sequence
 
@@ -276,21 +277,23 @@ def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
   """Adds ops that copy values written by an `init_fn` to the centres.
 
   The `init_fn` runs between two of them. The initialisers of global variables
-  note the copies' fingerprints. The ready check before the initialisation of
-  local variables compares, and copies.
+  give the copies their first values, too, and note the fingerprints. The ready
+  check before the initialisation of local variables compares, and copies.
   """
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
     return
   with tf1.control_dependencies(None), tf1.name_scope('hand_on_init_fn'):
     prints = worker_variables.create(
-        lambda: tf.stack([_print_if_set(pair.local) for pair in pairs]),
+        lambda: set_values.prints_of([pair.first_value for pair in pairs]),
         'elastic_average/before_init_fn', device, is_listed=None)
-    _tf_internals.run_with_global_initializers(prints.initializer)
+    _tf_internals.run_with_global_initializers(tf.group(
+        prints.initializer, *[pair.local.initializer for pair in pairs]))
     with tf1.control_dependencies([
         branching.cond(
-            tf1.is_variable_initialized(prints),
-            lambda: _written(pairs, prints), lambda: tf.constant(False),
+            prints.is_initialized(),
+            lambda: _changed_handed_on(pairs, prints),
+            lambda: tf.constant(False),
             [v for pair in pairs for v in (pair.center, pair.local)])]):
       done = tf.raw_ops.DestroyResourceOp(
           resource=prints.handle, ignore_lookup_error=True)
@@ -299,28 +302,21 @@ def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
           key, tf1.report_uninitialized_variables(tf1.global_variables()))
 
 
-def _print_if_set(variable: tf.Variable) -> tf.Tensor:
-  return tf.cond(
-      tf1.is_variable_initialized(variable),
-      lambda: set_values.print_of(variable.read_value()),
-      lambda: tf.zeros([8], tf.uint8))
+def _changed_handed_on(pairs: Sequence[elastic_pairs.Pair],
+                       prints: tf.Variable) -> tf.Tensor:
+  """Returns True once the copies that have changed are in their centres."""
+  with placement.only_on(prints.device):
+    is_written = tf.reduce_any(tf.not_equal(set_values.prints_of(
+        [elastic_pairs.read(pair.local) for pair in pairs]),
+        prints.read_value()), axis=1)
+    return branching.done(
+        branching.cond(
+            is_written[i], functools.partial(_handed_on, pair),
+            lambda: tf.constant(False), [pair.center, pair.local])
+        for i, pair in enumerate(pairs))
 
 
-def _written(pairs: Sequence[elastic_pairs.Pair],
-             prints: tf.Variable) -> tf.Tensor:
-  """Returns whether a copy changed since `prints`; copies it to its centre."""
-  before = prints.read_value()
-
-  def hand_on(pair):
-    return branching.done([elastic_pairs.write(
-        pair.center, 'update', elastic_pairs.read(pair.local))])
-
-  done = []
-  for i, pair in enumerate(pairs):
-    with placement.only_on(pair.local.device):
-      is_written = tf.reduce_any(
-          tf.not_equal(_print_if_set(pair.local), before[i]))
-    done.append(branching.cond(
-        is_written, lambda pair=pair: hand_on(pair),
-        lambda: tf.constant(False), [pair.center, pair.local]))
-  return tf.reduce_any(tf.stack(done))
+def _handed_on(pair: elastic_pairs.Pair) -> tf.Tensor:
+  """Returns True once the centre has the copy's value."""
+  return branching.done([elastic_pairs.write(
+      pair.center, 'update', elastic_pairs.read(pair.local))])
