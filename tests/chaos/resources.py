@@ -28,9 +28,11 @@ _SETTLED_SECS = 600.0
 # What is told is the median of this time.
 _SMOOTH_SECS = 60.0
 _TEXT = """\
-What a process of each task holds, of those that lived longest: ten minutes
-after its start, and at its end. Each is the median of a minute. "Servers lost"
-counts the parameter servers that ended between these two times.
+What a process of each task holds, of those that lived longest. The numbers are:
+ten minutes after its start, at its end, and the largest between the two. The
+first two are medians of a minute. "Servers lost" counts the parameter servers
+that ended in this time. A worker's memory rises with each new session, and
+falls again later.
 
 | task | lived, minutes | servers lost | memory, MB | descriptors | threads |
 | --- | --- | --- | --- | --- | --- |
@@ -131,11 +133,13 @@ def rows(samples: Iterable[Sample], tasks: Mapping[int, tuple[str, float]],
     if end - begin > _SETTLED_SECS:
       settled = [s for s in longest
                  if 0 <= s.time - begin - _SETTLED_SECS < _SMOOTH_SECS]
-      last = [s for s in longest if s.time > end - _SMOOTH_SECS]
+      rest = [s for s in longest if s.time >= begin + _SETTLED_SECS]
+      last = [s for s in rest if s.time > end - _SMOOTH_SECS]
       num_lost = sum(begin + _SETTLED_SECS < at < end for at in lost)
       yield f'| {task} | {(end - begin) / 60:.0f} | {num_lost} | ' + ' | '.join(
           f'{_median(settled, field) / unit:.0f}, '
-          f'{_median(last, field) / unit:.0f}'
+          f'{_median(last, field) / unit:.0f}, '
+          f'{max(getattr(s, field) for s in rest) / unit:.0f}'
           for field, unit in (('memory', 1e6), ('descriptors', 1),
                               ('threads', 1))) + ' |'
 

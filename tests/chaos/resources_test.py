@@ -20,8 +20,8 @@ def test_a_task_is_the_process_that_lived_longest():
   tasks = {1: ('launcher', 0.0), 2: ('worker:0', 300.0),
            3: ('worker:0', 1500.0)}
   assert list(resources.rows(own, tasks, [850.0, 950.0])) == [
-      '| launcher | 33 | 2 | 50, 50 | 6, 19 | 3, 3 |',
-      '| worker:0 | 20 | 1 | 92, 146 | 9, 14 | 3, 3 |']
+      '| launcher | 33 | 2 | 50, 50, 50 | 6, 19, 19 | 3, 3, 3 |',
+      '| worker:0 | 20 | 1 | 92, 146, 149 | 9, 14, 14 | 3, 3, 3 |']
   assert resources.files(sorted(own, key=lambda s: s.time)) == (3, 9)
 
 
