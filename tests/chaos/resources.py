@@ -28,11 +28,11 @@ _SETTLED_SECS = 600.0
 # What is told is the median of this time.
 _SMOOTH_SECS = 60.0
 _TEXT = """\
-What a process of each task holds, of those that lived longest. The numbers are:
-ten minutes after its start, at its end, and the largest between the two. The
+For each task, the process with the longest life is shown. The numbers are: ten
+minutes after its start, at its end, and the largest between the two. The
 first two are medians of a minute. "Servers lost" counts the parameter servers
-that ended in this time. A worker's memory rises with each new session, and
-falls again later.
+that ended in this time. A worker's memory rises with each new session, and then
+falls in part.
 
 | task | lived, minutes | servers lost | memory, MB | descriptors | threads |
 | --- | --- | --- | --- | --- | --- |
