@@ -89,7 +89,7 @@ def read(directory: pathlib.Path) -> list[Sample]:
 
 def text(directory: pathlib.Path, tasks: Mapping[int, tuple[str, float]],
          lost: Iterable[float]) -> str:
-  """Returns what became of the resources of a run; writes its report.
+  """Returns the text about the resources of a run; writes its report.
 
   Args:
     directory: With the samples, and the run's `model`.

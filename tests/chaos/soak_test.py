@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what hours of faults come to."""
+"""Tests of the soak."""
 
 import pytest
 

@@ -207,7 +207,7 @@ class Branches:
     """
     # Of `tf.cond`, or of an op that takes the result.
     if self._entered and any(
-        word in str(error) for word in ('true_fn', 'Operation')):
+        word in str(error) for word in ('true_fn', 'convert Operation')):
       raise TypeError(_RETURNED.format(self._entered[-1][0])) from error
 
   def check_conditions(self) -> None:
