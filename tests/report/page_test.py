@@ -173,6 +173,24 @@ def test_many_short_saves_become_one_bar_and_deaths_stay(tmp_path):
   assert sum(shown.values()) < 3000
 
 
+def test_a_bar_ends_where_many_short_states_follow(tmp_path):
+  told = [(0, 'chief:0', 'training', 'begin'), (5, 'chief:0', 'training')]
+  told += [(secs, 'chief:0', 'saving', kind) for i in range(10, 9990, 3)
+           for secs, kind in ((i, 'begin'), (i + 0.02, 'end'))]
+  hand_written.write_events(
+      tmp_path, *(hand_written.event(*e) for e in told if e[0] < 1000),
+      hand_written.event(1000, 'chief:0', 'coming_back', what='session'),
+      *(hand_written.event(*e) for e in told if e[0] > 1000),
+      hand_written.event(10000, 'chief:0', 'ended'))
+  plot, = timeline.draw(_report(tmp_path)['timeline']).figures
+  shown = {trace.name: list(zip(trace.base, trace.x)) for trace in plot.data
+           if trace.type == 'bar'}
+  (start, secs), = shown.pop('session lost')
+  assert start + secs == 1000 and secs < 3
+  # Saves take two of 300 s: each place on the page has trained for longer.
+  assert sum(secs for _, secs in shown['training']) > 9990
+
+
 @pytest.mark.parametrize('count, mode', [(500, 'lines+markers'),
                                          (501, 'lines')])
 def test_many_points_have_no_markers(count, mode):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import itertools
 from typing import Any
 from typing import NamedTuple
 
@@ -290,18 +291,24 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
 
 def _visible(spans: Sequence[Mapping[str, Any]],
              pixel: float) -> list[dict[str, Any]]:
-  """Joins spans that are narrower than a pixel to the span before them."""
-  drawn: list[dict[str, Any]] = []
-  for span in spans:
+  """Returns the bars; of narrow spans in one pixel, the longest is drawn."""
+  def place(numbered):
+    number, span = numbered
     is_narrow = (span['end'] - span['start'] < pixel and
                  span['state'] not in _SHOWN_ALWAYS)
-    before = drawn[-1] if drawn else None
-    touches = before and span['start'] - before['end'] < pixel
-    if touches and (is_narrow or before['state'] == span['state']):
-      before['end'] = span['end']
+    return is_narrow, span['start'] // pixel if is_narrow else number
+  bars: list[dict[str, Any]] = []
+  for _, numbered in itertools.groupby(enumerate(spans), place):
+    group = [span for _, span in numbered]
+    longest = max(group, key=lambda span: span['end'] - span['start'])
+    bar = {**longest, 'start': group[0]['start'], 'end': group[-1]['end']}
+    before = bars[-1] if bars else None
+    if (before and before['state'] == bar['state'] and
+        before['on'] == bar['on'] and bar['start'] - before['end'] < pixel):
+      before['end'] = bar['end']
     else:
-      drawn.append(dict(span))
-  return drawn
+      bars.append(bar)
+  return bars
 
 
 def _apart(marks: Sequence[Mapping[str, Any]], kind: str,
