@@ -101,7 +101,7 @@ class Cell:
     if self.kind == 'damage':
       return 'ps' if FORMS[self.form] else self.role
     return self.role if self.phase != language.END and self.kind in (
-        'kill', 'terminate', 'raise', 'new_address', 'upgrade') else ''
+        *language.ENDINGS, 'raise') else ''
 
   @property
   def loses_the_state(self) -> bool:

@@ -51,6 +51,9 @@ def test_what_a_restore_has_undone_is_seen_in_the_steps_of_the_tasks(tmp_path):
   # The last event before it was of step 30; 122 were made, 22 undone.
   assert (found['kept'], found['undone'], found['unreported']) == (100, 22, 0)
   assert found['lost'] == {'chief:0': ['session lost']}
+  twice = {**found, 'lost': {'chief:0': ['session lost'] * 2}}
+  assert (speed.balance_tables(twice)[0].rows[-1][1:] ==
+          ('2', 'chief:0: session lost (2 times)'))
   # A task that lost its session tells of its batches later.
   assert [row[2] for row in speed.balance_tables(found)[0].rows[1::4]] == [
       '', 'chief:0: session lost']

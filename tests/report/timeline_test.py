@@ -95,6 +95,11 @@ def test_a_ps_serves_though_it_tells_nothing(tmp_path):
 
 @pytest.mark.parametrize('fault, spans', [
     ('kill ps:0 at step 5', [('serving', 1, 40), ('dead', 40, 50)]),
+    ('terminate ps:0 at step 5', [('serving', 1, 40), ('dead', 40, 50)]),
+    ('new_address ps:0 at step 5', [('serving', 1, 40), ('dead', 40, 50)]),
+    ('upgrade ps:0 to python at step 5',
+     [('serving', 1, 40), ('dead', 40, 50)]),
+    ('stop ps:0 for 5 s at step 5', [('serving or dead', 1, 50)]),
     ('kill ps:1 at step 5', [('serving or dead', 1, 50)])])
 def test_when_a_ps_died_is_known_of_a_fault_alone(tmp_path, fault, spans):
   assert _spans(

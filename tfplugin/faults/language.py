@@ -122,6 +122,8 @@ KINDS = {
     'new_address': Kind(is_signal=True, jobs=('ps',)),
     'upgrade': Kind(amounts=(_TO_PYTHON,), is_signal=True, jobs=JOBS),
 }
+# They end the process of their task.
+ENDINGS = ('kill', 'terminate', 'new_address', 'upgrade')
 # They last for some seconds; the task that causes them ends them.
 OUTAGES = ('cut', 'fill', 'partition', 'slow_link', 'lossy_link')
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -256,7 +257,9 @@ def balance_tables(section: Mapping[str, Any] | None) -> list[panel.Table]:
 
 
 def _named(ends: Sequence[tuple[str, str]]) -> str:
-  return '; '.join(f'{task}: {end}' for task, end in ends)
+  return '; '.join(
+      f'{task}: {end}' + (f' ({number} times)' if number > 1 else '')
+      for (task, end), number in collections.Counter(ends).items())
 
 
 def _by_task(numbers: Mapping[str, int]) -> str:

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
-import itertools
 from typing import Any
 from typing import NamedTuple
 
 from tfplugin.events import record
+from tfplugin.faults import language
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
 
@@ -28,8 +29,8 @@ UNKNOWN = 'serving or dead'
 
 # `training` is reported once in 5 s: a task without three reports is silent.
 SILENT_SECS = 15.0
-_OF_KILLS = ('A killed task is shown as dead from its last event on, which is '
-             'at most 5 s before the kill. ')
+_OF_KILLS = ('A killed task is shown as dead from its last event on, at most '
+             '5 s before the kill; a recorded fault has its exact time. ')
 # A longer time without a living task is a pause between two runs.
 BETWEEN_RUNS_SECS = 120.0
 _MARKS = {'injecting': 'fault', 'saving': 'checkpoint', 'dying': 'error',
@@ -73,11 +74,7 @@ class Span(NamedTuple):
 
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
-  """Returns the states and the marks of each task.
-
-  A killed task is dead from its last event on, at most 5 s before its death. A
-  lost session begins in the same way.
-  """
+  """Returns the states and the marks of each task."""
   spans, marks = spans_of(run), _marks(run)
   return {
       'start_time': run.start,
@@ -101,7 +98,8 @@ def spans_of(run: run_data.RunData) -> dict[str, list[Span]]:
 def _task_spans(task: str, run: run_data.RunData) -> list[Span]:
   tracker = _Tracker(task, run.start, [
       e.time for e in run.reading.events if e.name == 'injecting' and
-      str(e.details.get('fault')).startswith(f'kill {task} ')])
+      str(e.details.get('fault')).startswith(
+          tuple(f'{kind} {task} ' for kind in language.ENDINGS))])
   for event in run.reading.events:
     # The chief tells that a worker, which joined, has died.
     if event.task == task or (
