@@ -8,7 +8,7 @@ A chief and three workers train with two parameter servers, first for some
 minutes without a fault, which tells how many steps they make in a second, and
 then with faults that come by chance: each task, and each kind of end or stop,
 is as likely as another. Processes begin as users' do, and nothing is touched by
-hand.
+hand. With `--directory` a run of fewer minutes continues.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ import random
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 
 from tests.chaos import page
 from tests.chaos import play
@@ -45,6 +46,8 @@ STEP_SECS = 0.1
 SAVE_STEPS = 100
 # Of a run whose resources are told.
 _LONG_SECS = 3600.0
+# In none of a run's own pauses is there no step for so long.
+_BETWEEN_PARTS_SECS = 120.0
 # The first faults wait until everybody trains.
 _FIRST_STEP = 100
 _TRAINS = ('chief:0', *(f'worker:{i}' for i in range(NUM_WORKERS - 1)))
@@ -83,10 +86,16 @@ variables](reliability.md#a-parameter-server-is-lost). There is a save every
 {part} of {num_trains} workers trained. The global step fell by at most {fall}.
 """
 _HOURS = """\
-Written by `make soak ARGS='{arguments}'`: the same run with fewer faults, so
-that a process lives long. {number} faults in {wall:.0f} s, {rate:.0f} an hour.
-{part} of {num_trains} workers trained at the end, at step {last_step}. The
-global step fell by at most {fall}.
+Written by `make soak ARGS='{arguments}'` with TensorFlow
+{tensorflow}: the same run with fewer faults, so that a process lives long.
+{number} faults in {wall:.0f} s, {rate:.0f} an hour. The run was continued
+{num_continued} times, from its last checkpoint. At the end, at step
+{last_step}, {part} of {num_trains} workers trained. The global step fell by at
+most {fall}.
+
+| victim | faults | goodput | a victim trains again, s: median, longest |
+| --- | --- | --- | --- |
+{rows}
 
 {resources}
 """
@@ -127,6 +136,8 @@ class Soaked:
     last_step: Of the run.
     tasks: The task of each process, and when the process began to be that task.
     lost: When parameter servers ended.
+    num_continued: How often the run was continued.
+    tensorflow: The versions of its tasks.
   """
 
   wall_secs: float
@@ -137,6 +148,8 @@ class Soaked:
   last_step: int
   tasks: Mapping[int, tuple[str, float]]
   lost: Sequence[float]
+  num_continued: int
+  tensorflow: str
 
 
 def goodput(stretches: Sequence[Stretch], clean: float) -> float:
@@ -178,16 +191,15 @@ def faults_of(seed: int, num_steps: int, per_fault: float) -> str:
 
 
 def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
-  """Trains unless `directory` has a run, and returns what came of it.
-
-  Args:
-    num_steps: The steps of all workers.
-    faults: See `faults_of`; empty: none.
-    directory: Of the run.
-  """
+  """Trains, from where `directory` ended, and returns what came of it."""
   if directory.exists():
-    return _soaked(directory)
-  directory.mkdir(parents=True)
+    told = _soaked(directory)
+    if told.last_step >= num_steps - NUM_WORKERS:
+      return told
+    faults = '; '.join(
+        fault for fault in faults.split('; ')
+        if int(fault.rpartition(' ')[2]) > told.last_step)
+  directory.mkdir(parents=True, exist_ok=True)
   options = launch_options.LaunchOptions(
       command=(sys.executable, str(play.PROGRAM), FORM, str(directory),
                str(num_steps), str(NUM_WORKERS), str(SAVE_STEPS),
@@ -205,6 +217,9 @@ def _soaked(directory: pathlib.Path) -> Soaked:
   # A parameter server makes none.
   steps = {task: made for task, made in play.steps_of(directory).items()
            if made}
+  run_time = _run_time(note[0] for made in steps.values() for note in made)
+  steps = {task: [(run_time(time), *rest) for time, *rest in made]
+           for task, made in steps.items()}
   told = sorted((time, step) for of_task in steps.values()
                 for time, _, step in of_task)
   # From when all train, as starting takes its time.
@@ -216,12 +231,26 @@ def _soaked(directory: pathlib.Path) -> Soaked:
   for event in sorted(found, key=lambda event: event.time):
     tasks.setdefault(event.pid, (event.task, event.time))
   return Soaked(end - begin, told[-1][1] - first,
-                stretches_of(steps, came, told, end),
+                stretches_of(steps, [(run_time(time), *rest)
+                                     for time, *rest in came], told, end),
                 play.fall(steps['chief-0']),
                 sum(made[-1][0] > end - 2.0 for made in steps.values()),
                 told[-1][1], tasks,
                 [at for at, task, kind in came
-                 if task.startswith('ps') and kind != 'stop'])
+                 if task.startswith('ps') and kind != 'stop'],
+                max(event.session for event in found) - 1,
+                ', '.join(sorted({
+                    event.details['versions']['tensorflow'] for event in found
+                    if 'versions' in event.details})))
+
+
+def _run_time(times: Iterable[float]) -> Callable[[float], float]:
+  """Returns a clock that stands still between the parts of a run."""
+  times = sorted(times)
+  pauses = [(before, after) for before, after in zip(times, times[1:])
+            if after - before > _BETWEEN_PARTS_SECS]
+  return lambda time: time - sum(
+      max(0.0, min(time, after) - before) for before, after in pauses)
 
 
 def _came(event: events.Event) -> tuple[float, str, str]:
@@ -232,14 +261,7 @@ def _came(event: events.Event) -> tuple[float, str, str]:
 
 def stretches_of(steps: Mapping[str, Sequence], came: Sequence[tuple],
                  told: Sequence[tuple], end: float) -> list[Stretch]:
-  """Returns what became of each fault.
-
-  Args:
-    steps: Of `play.steps_of`.
-    came: The time, victim and kind of each fault, in order.
-    told: The times and global steps of all tasks, in order.
-    end: When the last step was made.
-  """
+  """Returns what became of each fault: `came` has time, victim and kind."""
   untils = [*(time for time, *_ in came[1:]), end]
   backs = [_back(time, until, steps[_trains_for(task).replace(':', '-')])
            for (time, task, _), until in zip(came, untils)]
@@ -280,15 +302,6 @@ def _rows(stretches: Sequence[Stretch], clean: float) -> Iterator[str]:
              f'{statistics.median(backs):.1f}, {max(backs):.1f} |')
 
 
-def _told_of_minutes(found: Soaked, rate: float) -> dict[str, Any]:
-  """Returns the values of `_TEXT` beside those of `_HOURS`."""
-  return dict(
-      num_workers=NUM_WORKERS - 1, num_ps=NUM_PS, form=FORM,
-      step_ms=1000 * STEP_SECS, stop=STOP_SECS, num_tasks=len(_TASKS),
-      rows='\n'.join(_rows(found.stretches, rate)), clean=rate,
-      save=SAVE_STEPS)
-
-
 def main(arguments: argparse.Namespace) -> int:
   """Soaks, and writes the page; returns the exit status."""
   with contextlib.ExitStack() as stack:
@@ -303,15 +316,15 @@ def main(arguments: argparse.Namespace) -> int:
                      f'{len(faults.split(";"))} faults\n')
     sys.stdout.flush()
     found = run(num_steps, faults, root / 'faults')
-    if found.wall_secs > _LONG_SECS:
-      part, form = page.HOURS, _HOURS
-      told = {'resources': resources.text(
-          root / 'faults', found.tasks, found.lost)}
-    else:
-      part, form = page.MINUTES, _TEXT
-      told = _told_of_minutes(found, rate)
-  text = form.format(
-      **told, arguments=f'--minutes={arguments.minutes:g} '
+    is_long = found.wall_secs > _LONG_SECS
+    held = is_long and resources.text(root / 'faults', found.tasks, found.lost)
+  text = (_HOURS if is_long else _TEXT).format(
+      num_workers=NUM_WORKERS - 1, num_ps=NUM_PS, form=FORM,
+      step_ms=1000 * STEP_SECS, stop=STOP_SECS, num_tasks=len(_TASKS),
+      rows='\n'.join(_rows(found.stretches, rate)), clean=rate,
+      save=SAVE_STEPS, num_continued=found.num_continued,
+      tensorflow=found.tensorflow, resources=held,
+      arguments=f'--minutes={arguments.minutes:g} '
       f'--per_hour={arguments.per_hour:g} --seed={arguments.seed}',
       number=len(found.stretches), wall=found.wall_secs,
       rate=3600 * len(found.stretches) / found.wall_secs,
@@ -319,7 +332,8 @@ def main(arguments: argparse.Namespace) -> int:
       last_step=found.last_step)
   sys.stdout.write(text)
   if arguments.write:
-    page.PATH.write_text(page.with_part(page.PATH.read_text(), part, text))
+    page.PATH.write_text(page.with_part(
+        page.PATH.read_text(), page.HOURS if is_long else page.MINUTES, text))
   return 0
 
 
@@ -329,7 +343,7 @@ if __name__ == '__main__':
   parser.add_argument('--per_hour', type=float, default=150.0)
   parser.add_argument('--seed', type=int, default=1)
   parser.add_argument('--clean_steps', type=int, default=2_000)
-  parser.add_argument('--directory', help='where the runs stay; those in it '
-                      'are read and not played again')
+  parser.add_argument('--directory', help='where the runs stay; one that is '
+                      'in it continues, or is read if it has all its steps')
   parser.add_argument('--no_page', dest='write', action='store_false')
   sys.exit(main(parser.parse_args()))

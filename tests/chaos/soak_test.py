@@ -51,6 +51,12 @@ def test_faults_are_of_the_seed_and_come_as_often_as_asked():
   assert 180 <= len(faults) <= 220
 
 
+def test_between_two_parts_no_time_passes():
+  run_time = soak._run_time([10.0, 0.0, 4.0, 1010.0, 1011.0])
+  assert [run_time(time) for time in (4.0, 10.0, 500.0, 1010.0, 1012.0)] == [
+      4.0, 10.0, 10.0, 10.0, 12.0]
+
+
 @pytest.mark.parametrize('name', [page.MINUTES, page.HOURS, page.JOINS])
 def test_a_part_is_put_into_the_page_and_stays_there(
     monkeypatch, tmp_path, name):
