@@ -93,7 +93,8 @@ def wrapped_optimizer(optimizer: tf1.train.Optimizer):
 def hands_on(optimizer: tf1.train.Optimizer) -> bool:
   """Returns whether `apply_gradients` calls the one of an optimizer inside.
 
-  One that TensorFlow's method applies makes its own updates, whatever it holds.
+  An optimizer with TensorFlow's own `apply_gradients` makes the updates itself,
+  even if it holds another optimizer.
   """
   base = tf1.train.Optimizer
   return (wrapped_optimizer(optimizer) is not None and

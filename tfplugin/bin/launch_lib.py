@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Launcher of any program as a local cluster: one process for each task."""
+"""Work of `tfplugin-launch`: starts a machine's tasks, or prints a manifest."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def encode(event: Event) -> bytes:
   if event.name not in NAMES or event.kind not in KINDS:
     raise ValueError(f'An event must have one of the names {NAMES} and of the '
                      f'kinds {KINDS}. Received: {event.name!r}, '
-                     f'{event.kind!r}. Write another name into the table.')
+                     f'{event.kind!r}. Add the name to `NAMES` and to '
+                     'docs/events.md.')
   taken = set(_COMMON) & set(event.details)
   if taken:
     raise ValueError('A detail must not have the name of a field that every '
@@ -93,6 +94,29 @@ def decode(line: bytes) -> Event | None:
     raise ValueError(f'A line must have {e}. Received: {line[:80]!r}') from e
   common.pop('version')
   return Event(**common, details=fields)
+
+
+def is_new_process(before: Event, event: Event) -> bool:
+  """Returns whether another process of a task wrote `event`, after `before`.
+
+  In a container each process of a task has the same pid.
+  """
+  says_so = [each.details.get('what') == 'process' for each in (before, event)]
+  if before.pid != event.pid or says_so[1]:
+    return True
+  # A process that has ended a training may begin another one.
+  return ((event.name, event.kind) == ('starting', BEGIN) and
+          not says_so[0] and (before.name, before.kind) != ('training', END))
+
+
+def by_process(events: Iterable[Event]) -> list[list[Event]]:
+  """Returns the events of each process of a task, in the order of writing."""
+  found = []
+  for event in events:
+    if not found or is_new_process(found[-1][-1], event):
+      found.append([])
+    found[-1].append(event)
+  return found
 
 
 def describe_stop(step: int | None, saved_step: int | None) -> str:

@@ -208,7 +208,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
 class _Application:
   """One call of the wrapped optimizer, in the forms that shards need.
 
-  `sums_totals` is whether gradients that are sums over the shards are summed.
+  `sums_totals` is whether a gradient is summed that is a sum over the shards
+  already, as on TPU.
   """
 
   def __init__(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,

@@ -88,17 +88,15 @@ def _outcome(events: Sequence[record.Event], step: int | None,
   names = {e.name for e in last.values()}
   chief = next((last[task] for task in tasks if task in last),
                next(iter(last.values())))
+  at = '' if step is None else f' at step {step:,}'
+  # Its failure stops the others, and so does a failure that the launcher told.
+  if chief.name == 'dying':
+    return _FAILED + at
   # A worker that joined may have been stopped alone.
   if 'stopped' in names and chief.name != 'ended':
     saved = [e.details.get('saved_step') for e in last.values()]
     return record.describe_stop(
         step, max((s for s in saved if s is not None), default=None))
-  at = '' if step is None else f' at step {step:,}'
-  if names == {'ended'}:
-    return _FINISHED + at
-  # The other tasks continue without a worker.
-  if 'dying' in names and (chief.name == 'dying' or len(last) == 1):
-    return _FAILED + at
   return (_FINISHED if chief.name == 'ended' else _OPEN) + at
 
 

@@ -83,7 +83,7 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
       'tasks': {task: {
           'spans': [span._asdict() for span in spans[task]],
           'marks': marks[task],
-          'processes': len({e.pid for e in events}),
+          'processes': len(record.by_process(events)),
       } for task, events in run.events_of.items()},
       'missing': [],
   }
@@ -126,8 +126,8 @@ class _Tracker:
     """Processes the next event."""
     is_session = (event.name == 'coming_back' and
                   event.details.get('what') == 'session')
-    if self._last is not None and (event.pid, event.task) != (
-        self._last.pid, self._last.task):
+    if self._last is not None and (event.task != self._last.task or
+                                   record.is_new_process(self._last, event)):
       self._die(event.time)
       self._has_trained = False
     elif is_session:

@@ -42,8 +42,8 @@ _NOT_IN_JOINS = ('workers', 'max_workers', 'ps', 'evaluator', 'bind', 'hosts',
 class LaunchOptions:
   """The settings of a launch: values of `launch.py`'s flags of the same names.
 
-  `--workers` sets `max_workers`, too; `--command` sets `commands`. `command` is
-  the program of every task without one of its own.
+  `command` is the program of all tasks but those in `commands`, which the flag
+  `--command` sets. `--workers=MIN:MAX` sets `max_workers`, too.
   """
 
   command: tuple[str, ...]

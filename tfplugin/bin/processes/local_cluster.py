@@ -40,7 +40,7 @@ _KILL_LIMIT_SECS = 30.0
 _SPARE_AFTER_SECS = 10.0
 _TRAINING = ('chief', 'worker')
 # Jobs whose failure does not end the run.
-_SPARED = ('worker', 'evaluator')
+_DISPENSABLE = ('worker', 'evaluator')
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -281,7 +281,7 @@ class LocalCluster:
       return
     failure = role.describe_failure()
     self._first_failure = self._first_failure or (role, failure)
-    if role.task.type in _SPARED:
+    if role.task.type in _DISPENSABLE:
       self.lost.append(role)
       self._on_lost(role)
       return

@@ -109,6 +109,8 @@ class SupervisedRun:
     if is_stopped:
       self._write_last_words()
       error.args = (task_states.describe_stop(self._states.states),)
+    elif error is not None:
+      self._write_failure(error)
     self.summary = run_summary.summarize(self.cluster, self._states.states,
                                          is_stopped)
     if self._settings.model_dir and any(
@@ -148,11 +150,22 @@ class SupervisedRun:
       last = self._states.states[role.task.name].last
       if (last is not None and last.name not in record.LAST_WORDS and
           role not in self.cluster.lost):
-        log = event_log.EventLog(self._settings.model_dir, role.task.name,
-                                 role.pid)
-        log.write('stopped', signal='SIGTERM')
-        log.close()
+        self._write(role, 'stopped', signal='SIGTERM')
     self._states.update()
+
+  def _write_failure(self, error: BaseException) -> None:
+    """Writes the event `dying` for a chief that was ended as another failed."""
+    for role in self.cluster.roles:
+      last = self._states.states[role.task.name].last
+      if role.task.type == 'chief' and last is not None and (
+          last.name not in ('dying', 'ended')):
+        self._write(role, 'dying', error=type(error).__name__,
+                    message=str(error)[:1000], step=last.step)
+
+  def _write(self, role: role_process.Role, name: str, **details) -> None:
+    log = event_log.EventLog(self._settings.model_dir, role.task.name, role.pid)
+    log.write(name, **details)
+    log.close()
 
   @property
   def states(self) -> Mapping[str, task_states.State]:

@@ -54,7 +54,7 @@ class State:
       return
     if self.last is not None and self.last.session != event.session:
       self.samples.begin_session()
-    if self.last is not None and self.last.pid != event.pid:
+    if self.last is not None and record.is_new_process(self.last, event):
       self.open.clear()
       self.details.clear()
     self.last = event

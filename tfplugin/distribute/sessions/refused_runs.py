@@ -7,12 +7,14 @@ gets a 32-bit id of a generator that is seeded anew for every run. A server
 remembers the last 100,000 ids. By chance it takes one part of 43,000 for a
 repeated one, and refuses it.
 
-A refusal by another server is the run's error, an AbortedError, and a
-MonitoredSession continues with a new session. A refusal by the worker's own
-server comes before the other parts have been sent. TensorFlow first cancels the
-parts that are not sent yet, and then sends them. The run waits forever for a
-part that no server runs. It is cancelled already, so neither the limit of a
-session nor its end cancels it again.
+A refusal by another server is an AbortedError of its part, and a
+MonitoredSession continues with a new session. If TensorFlow gives the run the
+class of another part's error, `as_loss` corrects it.
+
+A refusal by the worker's own server comes before the other parts have been
+sent. TensorFlow first cancels the parts that are not sent yet, and then sends
+them. The run waits forever for a part that no server runs. It is cancelled
+already, so neither the limit of a session nor its end cancels it again.
 
 So each run first writes a mark, in the part of the worker's own server. A long
 run without its mark has been refused. The other servers wait for tensors of
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import threading
 import time
@@ -42,9 +45,31 @@ LIMIT_SECS = 20.0
 # longest run before, which may have included a cut.
 _OF_FIRST, _OF_LONGEST = 10, 2
 _LOOK_SECS = 1.0
+# Errors of several parts are one message, in which each has a line. The newest
+# logs in it are indented.
+_OF_LOST_PART = re.compile('^(ABORTED|UNAVAILABLE): ', re.MULTILINE)
 _NEVER = 0.0
 # 0 is the limit of the session's config.
 _NO_LIMIT_MSECS = 365 * 24 * 3600 * 1000
+
+
+def as_loss(error: tf.errors.OpError) -> tf.errors.OpError:
+  r"""Returns an AbortedError for the error of a run that has lost a part.
+
+  If several parts fail, the run's error has the class of one of them, by
+  chance. A CancelledError ends the training, although nobody has cancelled it.
+  Any other error is returned as it is.
+
+  Example:
+    >>> error = tf.errors.CancelledError(
+    ...     None, None, 'CANCELLED: of a receive\nABORTED: received twice')
+    >>> type(as_loss(error)).__name__
+    'AbortedError'
+  """
+  if (isinstance(error, tf.errors.CancelledError) and
+      _OF_LOST_PART.search(error.message)):
+    return tf.errors.AbortedError(error.node_def, error.op, error.message)
+  return error
 
 
 class RefusedRuns:

@@ -70,14 +70,14 @@ def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
 
 
 def check_loss_reduction(loss_reduction: str | None) -> None:
-  """Raises unless `loss_reduction` makes the loss of a tower a scalar.
+  """Raises unless `loss_reduction` is one that gives a scalar loss.
 
-  The towers of tf.contrib needed the argument; here no number depends on it.
+  It is an argument of tf.contrib, and changes no number here.
   """
   reduction = tf1.losses.Reduction
   known = {key for key in reduction.all() if key != reduction.NONE}
   if loss_reduction is not None and loss_reduction not in known:
     raise ValueError(
         f'`loss_reduction` must be one of {sorted(known)}. '
-        f'Received: {loss_reduction!r}. Losses of towers can be joined only '
-        'where each is a scalar.')
+        f'Received: {loss_reduction!r}. Leave it out: the loss of the model_fn '
+        'is a scalar, and no number depends on this argument.')

@@ -118,9 +118,12 @@ class RunData:
 
   def technique_in(self, session: int) -> str | None:
     """Returns the same of an earlier session."""
+    return _technique(self.options_in(session))
+
+  def options_in(self, session: int) -> Mapping[str, Any]:
+    """Returns the `options` of a session."""
     last = min((n for n in self.earlier_options if n >= session), default=None)
-    return _technique(self.options if last is None
-                      else self.earlier_options[last])
+    return self.options if last is None else self.earlier_options[last]
 
 
 def _technique(options: Mapping[str, Any]) -> str | None:
