@@ -61,6 +61,8 @@ _LAYERS = {
         x, training, renorm=True, renorm_momentum=.5),
     'tf.layers, training fed': lambda x, training: _tf_layers(
         x, tf1.placeholder_with_default(True, [])),
+    'tf.layers, rank 2, training fed': lambda x, training: _tf_layers(
+        x[:, 0, 0], tf1.placeholder_with_default(True, []))[:, None, None],
     'tf.layers, rank 2': lambda x, training: _tf_layers(
         x[:, 0, 0], training)[:, None, None],
     'keras': _keras,
@@ -105,10 +107,11 @@ def _after_training(model_fn, layer, rows, steps=3, known=True):
     return losses, {v.name: session.run(v) for v in tf1.global_variables()}
 
 
-def _assert_as_one_device(layer, rows, num_towers, known=True):
+def _assert_as_one_device(layer, rows, num_towers, known=True,
+                          batch_norm='sync'):
   model_fn = replicate.replicate_model_fn(
       _model_fn, devices=[f'/cpu:{i}' for i in range(num_towers)],
-      batch_norm='sync')
+      batch_norm=batch_norm)
   losses, variables = _after_training(
       model_fn, layer, rows, known=known)
   expected_losses, expected = _after_training(_model_fn, layer, rows)
@@ -123,6 +126,13 @@ def _assert_as_one_device(layer, rows, num_towers, known=True):
 @pytest.mark.parametrize('layer', _LAYERS)
 def test_sync_trains_every_layer_as_one_device(layer):
   _assert_as_one_device(layer, rows=7, num_towers=2)
+
+
+@pytest.mark.parametrize('batch_norm', ('mean', 'first'))
+@pytest.mark.parametrize('layer', (
+    'tf.layers, training fed', 'tf.layers, rank 2, training fed'))
+def test_what_a_tensor_chooses_is_of_all_rows(behavior, layer, batch_norm):
+  _assert_as_one_device(layer, rows=7, num_towers=2, batch_norm=batch_norm)
 
 
 @pytest.mark.parametrize('layer', (

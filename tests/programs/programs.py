@@ -26,6 +26,7 @@ from tests.programs.kinds import model_fns_of_gradients
 from tests.programs.kinds import model_fns_of_loops
 from tests.programs.kinds import model_fns_of_rows
 from tests.programs.kinds import model_fns_of_shapes
+from tests.programs.kinds import model_fns_of_statistics
 from tests.programs.kinds import model_fns_of_steps
 
 PROGRAMS = {
@@ -44,7 +45,8 @@ PROGRAMS = {
     'early stopping': early_stopping.PROGRAM,
 }
 # Those that predict without labels, from a dictionary.
-SERVED_MODEL_FNS = {**model_fns_of_gradients.ALL, **model_fns_of_steps.ALL}
+SERVED_MODEL_FNS = {**model_fns_of_gradients.ALL, **model_fns_of_steps.ALL,
+                    **model_fns_of_statistics.ALL}
 # Each with a batch. Those of rows are equal in shards, too.
 MODEL_FNS = {**model_fns_lib.ALL, **model_fns_of_rows.ALL,
              **model_fns_of_batches.ALL, **SERVED_MODEL_FNS,

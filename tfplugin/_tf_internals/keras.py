@@ -72,16 +72,30 @@ def _means_by_default(base: type, applies: Callable[[], bool],
 
 def batch_norm_noted(note: Callable[[Sequence[tf.Operation]], None],
                      ) -> contextlib.AbstractContextManager:
-  """Calls `note` with the ops by which batch normalisation computes moments."""
+  """Calls `note` with the ops by which batch normalisation computes moments.
+
+  If `training` is a tensor, an op chooses between moments and moving statistics
+  for the whole batch. Then the moments are not noted.
+  """
   keras = keras_2()
   if keras is None:
     return contextlib.nullcontext()
   # The base of all batch normalisation in Keras and `tf.layers`.
   base = keras.layers.BatchNormalization.__base__
+  is_open = False
+
+  def deciding(decide):
+    def decide_with(layer, *args, **kwargs):
+      nonlocal is_open
+      training = decide(layer, *args, **kwargs)
+      is_open = tf.get_static_value(training) is None if tf.is_tensor(
+          training) else False
+      return training
+    return decide_with
 
   def noting(calculate):
     def calculate_with(layer, *args, **kwargs):
-      if getattr(layer, 'synchronized', False):  # Of the whole batch.
+      if is_open or getattr(layer, 'synchronized', False):  # Of all rows.
         return calculate(layer, *args, **kwargs)
       graph = tf.compat.v1.get_default_graph()
       before = len(graph.get_operations())
@@ -90,7 +104,8 @@ def batch_norm_noted(note: Callable[[Sequence[tf.Operation]], None],
       return moments
     return calculate_with
 
-  return replacing.replaced_in_turn(base, _calculate_mean_and_var=noting)
+  return replacing.replaced_in_turn(
+      base, _calculate_mean_and_var=noting, _get_training_value=deciding)
 
 
 def keras_module_of(fn: Callable) -> str | None:

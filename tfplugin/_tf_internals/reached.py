@@ -65,7 +65,7 @@ NAMES = {
         '_get _get_on_device_or_primary _initializer_op _primary _update',
     f'{_DISTRIBUTE}.values.DistributedValues': '_primary',
     f'{_KERAS}.layers.BatchNormalization':
-        '_calculate_mean_and_var',
+        '_calculate_mean_and_var _get_training_value',
     f'{_KERAS}.src.backend': 'get_default_graph_uid_map',
     f'{_KERAS}.src.mixed_precision.autocast_variable.AutoCastVariable':
         '_variable',
