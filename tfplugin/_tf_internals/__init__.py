@@ -60,6 +60,7 @@ from tfplugin._tf_internals.keras import keras_module_of
 from tfplugin._tf_internals.keras import layer_names_by_replica
 from tfplugin._tf_internals.losses import addends
 from tfplugin._tf_internals.losses import alternatives
+from tfplugin._tf_internals.losses import AVERAGE_OF_REPLICAS
 from tfplugin._tf_internals.losses import counts_marked
 from tfplugin._tf_internals.losses import factors
 from tfplugin._tf_internals.losses import is_count_of_mean

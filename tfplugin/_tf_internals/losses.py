@@ -8,6 +8,7 @@ TensorFlow publishes the type of an op, but not its meaning.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
 import threading
@@ -55,8 +56,10 @@ _LOCK = threading.RLock()
 _scales = []
 _replaced = contextlib.ExitStack()
 _local = threading.local()
-# The reduction of a loss that Keras 3 has divided by the number of replicas.
+# The reduction of a loss that is divided by the number of replicas already: by
+# Keras 3 without being asked, or by `tf.nn.compute_average_loss`.
 MEAN_OF_REPLICAS = 'mean_of_replicas'
+AVERAGE_OF_REPLICAS = 'average_of_replicas'
 # Ops that return their first input, in another form.
 _PASS = frozenset("""
     CheckNumerics Cast DeepCopy EnsureShape Enter Exit Identity NextIteration
@@ -84,7 +87,10 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
           replacing.replaced(losses_util, add_loss=_noted),
           replacing.replaced(tf1.train.Optimizer, _scale_loss=_scaled),
           *(replacing.replaced(kind, __call__=_keras_noted)
-            for kind in {tf.keras.losses.Loss, *keras.loss_classes()})):
+            for kind in {tf.keras.losses.Loss, *keras.loss_classes()}),
+          *(replacing.replaced(module, compute_average_loss=_mean_noted,
+                               scale_regularization_loss=_mean_noted)
+            for module in (tf.nn, tf1.nn))):
         _replaced.enter_context(context)
   try:
     yield
@@ -221,6 +227,18 @@ def _keras_noted(call: Callable) -> Callable:
           num_replicas > 1 and self.reduction in _KERAS_MEANS) else (
               self.reduction)
     _note(loss)
+    return loss
+  return noted
+
+
+def _mean_noted(mean: Callable) -> Callable:
+  """Returns `mean`, which divides by the number of replicas, noted as such."""
+  @functools.wraps(mean)
+  def noted(*args, **kwargs):
+    loss = mean(*args, **kwargs)
+    if tf.distribute.get_strategy().num_replicas_in_sync > 1:
+      tf1.get_default_graph()._last_loss_reduction = AVERAGE_OF_REPLICAS
+      _note(loss)
     return loss
   return noted
 

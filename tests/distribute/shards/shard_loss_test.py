@@ -59,6 +59,13 @@ _LOSSES = {
     'mean, then sum': (_then(MEAN, SUM), 2.5),
     'times a factor': (lambda w, x: _loss(w, x) * _one(), 10),
     'penalty': (lambda w, x: _loss(w, x) + tf.nn.l2_loss(w), 10 + 1),
+    'average': (lambda w, x: tf.nn.compute_average_loss(w * x), 2.5),
+    'average, penalty': (
+        lambda w, x: tf1.nn.compute_average_loss(w * x) +
+        tf1.nn.scale_regularization_loss(tf.nn.l2_loss(w)), 2.5 + 1),
+    'average, unscaled penalty': (
+        lambda w, x: tf.nn.compute_average_loss(w * x) + tf.nn.l2_loss(w),
+        2.5 + 1),
     'both': (lambda w, x: 0.5 * (_loss(w, x) - _loss(w, x, MEAN)) / 2.0,
              0.25 * 7.5),
     'keras': (lambda w, x: tf.keras.losses.MeanAbsoluteError('sum')(
@@ -124,7 +131,7 @@ def test_the_loss_that_is_minimised_decides(behavior, name, train):
   loss, w = train(make_loss)
   # All but the penalty are linear in w.
   np.testing.assert_allclose(w, 1 - gradient, rtol=1e-6)
-  value = gradient - 0.5 if name == 'penalty' else gradient
+  value = gradient - 0.5 if 'penalty' in name else gradient
   np.testing.assert_allclose(loss, value, rtol=1e-6)
 
 
@@ -138,6 +145,32 @@ def test_the_loss_that_is_minimised_decides(behavior, name, train):
 def test_what_is_made_of_a_sum_is_refused(behavior, train, make_loss, op):
   with pytest.raises(ValueError, match=rf'Reduction\.SUM.*by {op}\.'):
     train(make_loss)
+
+
+@pytest.mark.parametrize('make_loss, count', [
+    (lambda w, x: _loss(w, x) / int(x.shape[0]), 2),
+    (lambda w, x: _loss(w, x) * (1 / 6), 6),
+    (lambda w, x: _loss(w, x) / 3, None)])
+def test_a_sum_divided_by_the_rows_of_a_shard_is_told(
+    behavior, caplog, make_loss, count):
+  _of_decorator(make_loss)
+  told = [record.getMessage() for record in caplog.records
+          if 'a shard has' in record.getMessage()]
+  if count is None:
+    assert not told
+  else:
+    text, = told
+    assert f'Reduction.SUM` by {count}, and a shard has 2 rows' in text
+
+
+def test_an_average_of_the_replicas_is_summed_as_it_is():
+  def average(w, x):
+    return tf.nn.compute_average_loss(w * x)
+
+  assert _of_strategy(average, reduction=SUM)[1] == 1 - 2.5
+  # It is divided by 2, and each group has one shard.
+  with pytest.raises(ValueError, match='several groups.*divided by 2'):
+    _of_strategy(average, group_assignment=[[0], [1]])
 
 
 def test_groups_take_their_own_mean():
@@ -216,6 +249,7 @@ def test_tensorflow_does_not_divide_as_well(reduction):
 
   class Strategy(shard_loss.ScalesLoss, tf.distribute.OneDeviceStrategy):
     reduced_together = 1 if reduction == SUM else 4
+    group_assignment, num_shards = None, 4
 
   strategy = Strategy('/cpu:0')
   strategy._scale_loss_for_estimator = True
@@ -239,7 +273,7 @@ def test_a_mean_of_keras_3_is_refused_where_another_number_divides(
 
   assert part() == part(group_assignment=[[0, 1]]) == 8
   for kwargs in {'reduction': SUM}, {'group_assignment': [[0], [1]]}:
-    with pytest.raises(ValueError, match='Keras 3 must not.*divided by 2. Use'):
+    with pytest.raises(ValueError, match='must not.*divided by 2. Use'):
       part(**kwargs)
 
 

@@ -34,6 +34,7 @@ there.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -42,15 +43,18 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
+from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
 from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
 
-# Reductions of `tf.compat.v1.losses`, and of `tf.keras.losses`. Keras 3 has
-# already divided a mean, so it is summed like a sum.
-_SUMS = (shard_reduction.SUM, 'sum', _tf_internals.MEAN_OF_REPLICAS)
+# Reductions of `tf.compat.v1.losses`, and of `tf.keras.losses`. A mean of Keras
+# 3 or `tf.nn` is divided already, so it is summed like a sum.
+_DIVIDED = (_tf_internals.MEAN_OF_REPLICAS, _tf_internals.AVERAGE_OF_REPLICAS)
+_SUMS = (shard_reduction.SUM, 'sum', *_DIVIDED)
 _NOT_REDUCED = (None, tf1.losses.Reduction.NONE)
 
 
@@ -76,7 +80,7 @@ class ScalesLoss:
 
   @property
   def divided_by_keras(self) -> int:
-    """The number that Keras 3 divides a mean loss by."""
+    """The number that Keras 3 and `tf.nn` divide a mean loss by."""
     return self.num_replicas_in_sync
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
@@ -88,10 +92,14 @@ class ScalesLoss:
 
     Raises ValueError if the loss is computed from a `Reduction.SUM` loss in
     another way than as a sum of terms. Raises ValueError, too, if Keras 3
-    divided it by another number than `reduced_together`.
+    divided it by another number than `reduced_together`, or `tf.nn` by another
+    one than the shards of a group.
     """
-    if self.divided_by_keras != self.reduced_together:
-      _check_not_divided(loss, self.divided_by_keras)
+    number = self.divided_by_keras
+    if number != self.reduced_together:
+      is_group = number == groups_lib.group_size(
+          self.group_assignment, self.num_shards)
+      _check_not_divided(loss, number, _DIVIDED[:1] if is_group else _DIVIDED)
     return divided(loss, self.reduced_together)
 
 
@@ -108,16 +116,17 @@ def minimising(strategy: tf.distribute.Strategy,
   return _tf_internals.losses_scaled(scaled)
 
 
-def _check_not_divided(loss: tf.Tensor, number: int) -> None:
-  """Raises ValueError if `loss` contains one that Keras 3 has divided."""
+def _check_not_divided(loss: tf.Tensor, number: int,
+                       reductions: Sequence[str]) -> None:
+  """Raises ValueError if `loss` contains one of `reductions`."""
   pending, seen = [loss], set()
   while pending:
     last = pending.pop()
     reduction = _tf_internals.reduction_of(last) if tf.is_symbolic_tensor(
         last) else _tf_internals.last_reduction()
-    if reduction == _tf_internals.MEAN_OF_REPLICAS:
+    if reduction in reductions:
       raise ValueError(
-          'A mean loss of Keras 3 must not be used in shards with '
+          'A mean loss of Keras 3 or `tf.nn` must not be used in shards with '
           '`reduction=SUM` or several groups: it is divided by the number of '
           f'all replicas. Received: {last!r}, divided by {number}. Use '
           '`tf.compat.v1.losses`, or `reduction=\'sum\'` and a division of '
@@ -217,7 +226,26 @@ def _multiples(term: tf.Tensor) -> list:
     number, by = by, number
   if by.shape.rank != 0 or not _is_constant(by):
     return []
+  _warn_of_rows(term, by, divides)
   return [(number, 1 / by if divides else by)]
+
+
+def _warn_of_rows(term: tf.Tensor, by: tf.Tensor, divides: bool) -> None:
+  """Warns of a sum that is divided by a number of rows, or a multiple."""
+  run, number = shard_run.current(), tf.get_static_value(by)
+  if run is None or not number or getattr(
+      tf.distribute.get_replica_context(), 'tfplugin_shard', 0):
+    return
+  rows = run.values[0].num_rows or 0
+  count = float(number if divides else 1 / number)
+  if rows > 1 and round(count / rows) >= 1 and math.isclose(
+      count, rows * round(count / rows), rel_tol=1e-6):
+    tf1.logging.warning(
+        '`%s` divides a loss with `Reduction.SUM` by %g, and a shard has %d '
+        'rows. The sum is over the rows of all shards. If the number counts '
+        'rows, use `Reduction.SUM_OVER_BATCH_SIZE`, or the sum over the batch '
+        'becomes as many times too large as there are shards.',
+        term.name, count, rows)
 
 
 def _is_constant(tensor: tf.Tensor) -> bool:
