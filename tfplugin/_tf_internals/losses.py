@@ -67,6 +67,9 @@ _PASS = frozenset("""
     StopGradient Sum Switch""".split())
 _SIGNS = {'Neg': [-1.0], 'Sub': [1.0, -1.0]}
 _ADD = frozenset('Add AddV2 AddN Neg Pack Sub'.split())
+_SUMMARIES = frozenset("""
+    AudioSummary AudioSummaryV2 HistogramSummary ImageSummary ScalarSummary
+    TensorSummary TensorSummaryV2""".split())
 # Choices, with the index of the first alternative.
 _CHOICES = {'Merge': 0, 'RefMerge': 0, 'Select': 1, 'SelectV2': 1}
 
@@ -193,6 +196,11 @@ def strategy_divides_loss() -> bool:
 def summarized_value(op: tf.Operation) -> tf.Tensor | None:
   """Returns the number in the scalar summary `op`, its input 1, or None."""
   return op.inputs[1] if op.type == 'ScalarSummary' else None
+
+
+def is_summary(op: tf.Operation) -> bool:
+  """Returns whether `op` makes a summary of a tensor, of any kind."""
+  return op.type in _SUMMARIES
 
 
 def reported_value(op: tf.Operation) -> tf.Tensor | None:

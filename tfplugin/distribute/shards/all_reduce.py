@@ -87,6 +87,11 @@ def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
   return tf.nest.map_structure(reduce, value)
 
 
+def sum_of_group(value: Summand) -> Summand:
+  """Returns the `constant_sum` over the shards of this replica's group."""
+  return constant_sum(value, tf.distribute.get_strategy().group_assignment)
+
+
 def constant_sum(
     value: Summand,
     group_assignment: groups_lib.GroupAssignment = None) -> Summand:

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.distribute.shards.writes import write_forms
+from tfplugin import estimator
 from tfplugin.distribute.shards import shards_here
 
 tf1 = tf.compat.v1
@@ -107,3 +108,27 @@ def test_rows_as_a_python_number_are_told(update, is_told, caplog):
   told = [r.getMessage() for r in caplog.records
           if 'tf.shape(x)[0]' in r.getMessage()]
   assert bool(told) == is_told
+
+
+@pytest.mark.parametrize('number, told', [(6, True), (2, True), (7, False)])
+def test_elements_as_a_python_number_are_told(behavior, caplog, number, told):
+  """A shard has two rows of three elements."""
+  def build(write):
+    def model_fn(features, labels, mode):
+      del labels
+      v = tf1.get_variable('v', [], trainable=False,
+                           initializer=tf1.zeros_initializer())
+      loss = tf.reduce_mean(features * tf1.get_variable('w', [3]))
+      update = tf1.train.GradientDescentOptimizer(0.1).minimize(loss)
+      return tf.estimator.EstimatorSpec(
+          mode, loss=loss, train_op=tf.group(update, write(v, features)))
+
+    with tf.Graph().as_default():
+      estimator.cross_shard(model_fn, devices=['/cpu:0', '/cpu:0'])(
+          tf.ones([4, 3]), None, 'train')
+
+  build(lambda v, x: v.assign(tf.reduce_sum(x) / float(number)))
+  assert ('a shard has 2 rows' in caplog.text) == told
+  if told:
+    with pytest.raises(ValueError, match=f'the constant {number}, which is'):
+      build(lambda v, x: v.assign_add(float(number)))

@@ -65,6 +65,15 @@ def test_written_is_what_one_device_writes(behavior, form, static):
       assert values == pytest.approx([expected] * len(values), rel=1e-5), name
 
 
+def _averaged(v, x):
+  """A moving average of numbers, which TensorFlow itself updates."""
+  numbers = [tf.nn.moments(x, [0])[1], tf.reduce_max(x)]
+  average = tf1.train.ExponentialMovingAverage(0.5)
+  with tf.control_dependencies([average.apply(numbers)]):
+    return v.assign(tf.add_n([
+        tf.identity(average.average(number)) for number in numbers]))
+
+
 OTHERS = {
     'largest': lambda v, x: v.assign(tf.reduce_max(x)),
     'variance': lambda v, x: v.assign(tf.nn.moments(x, [0])[1]),
@@ -103,6 +112,28 @@ def test_what_is_neither_sum_nor_mean_is_written_too(behavior, form):
   for name, (value,) in expected.items():
     assert found[name] == pytest.approx(
         [value] * len(found[name]), rel=1e-5), name
+
+
+@pytest.mark.parametrize('form', ('cross_shard', 'ShardedTPUEstimator'))
+def test_a_moving_average_is_of_all_rows(behavior, form):
+  make = {'v': functools.partial(_variable, collections=LOCAL)}
+  (found,), (expected,) = (
+      _train(each, {'averaged': _averaged}, make, FOUR, False)['v/averaged']
+      for each in (form, 'one_device'))
+  assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_moving_average_that_cannot_be_of_all_rows_is_told(caplog):
+  def update(v, x):
+    number = tf.map_fn(tf.square, x)[0]
+    average = tf1.train.ExponentialMovingAverage(0.5)
+    with tf.control_dependencies([average.apply([number])]):
+      return v.assign(tf.identity(average.average(number)))
+
+  make = {'v': functools.partial(_variable, collections=LOCAL)}
+  _train('cross_shard', {'averaged': update}, make, FOUR, False)
+  assert sum('It cannot be computed from all rows' in record.getMessage()
+             for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize('update, told', [

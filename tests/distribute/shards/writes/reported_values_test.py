@@ -40,6 +40,21 @@ def test_what_cannot_be_made_again_is_named(behavior, caplog):
   assert 'show the first of 2: shown' in caplog.text
 
 
+def test_summaries_of_rows_and_of_gradients_are_named(behavior, caplog):
+  def model_fn(rows):
+    w = tf1.get_variable('w', initializer=2.0)
+    gradients = tf.gradients(tf.reduce_mean(w * rows), [w])
+    tf1.summary.scalar('norm', tf.linalg.global_norm(gradients))
+    tf1.summary.histogram('rows', rows)
+    tf1.summary.histogram('weights', w)
+    return tf.reduce_max(rows)
+
+  assert _report(model_fn) == 8.0
+  text, = (record.getMessage() for record in caplog.records
+           if 'show the first' in record.getMessage())
+  assert text.endswith('show the first of 2: norm, rows.')
+
+
 def _model_fn(features, labels, mode):
   w = tf1.get_variable('w', initializer=2.0)
   rows = w * features - labels

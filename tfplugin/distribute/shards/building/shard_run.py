@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -131,6 +132,9 @@ class ShardRun:
                   kwargs: dict | None = None) -> Any:
     """Replaces the `merge_call` of a shard, which may be in a branch."""
     place = _tf_internals.Place()
+    if place == self.branches.outside and _tf_internals.is_moving_average(
+        inspect.unwrap(merge_fn)):
+      args = (args[0], self._of_batch(shard, *args))
     call = branching.Call(
         branching.label_of(merge_fn, args), place, args, kwargs or {})
     with contextlib.ExitStack() as stack:
@@ -151,6 +155,22 @@ class ShardRun:
           self._merged, branching.in_own_scope(merge_fn)), args=(call,))
       self._resume(shard)
       return result
+
+  def _of_batch(self, shard: int, average: tf.Variable, value: Any) -> Any:
+    """Returns the batch value of a `value` that a moving average is given."""
+    own = self.values[shard]
+    if tf.distribute.get_strategy().num_shards == 1 or self.gradients.made(
+        value) or not own.is_of_rows(value):
+      return value
+    try:
+      return own.of_all(value, batch_values.gathered)
+    except batch_values.UnknownValueError as error:
+      if not shard:
+        tf1.logging.warning(
+            'The moving average `%s` is given the mean over the shards of a '
+            'number that each computes from its own rows. It cannot be '
+            'computed from all rows: %s.', average.name, error)
+      return value
 
   def _merged(self, merge_fn: Callable, strategy: tf.distribute.Strategy,
               calls: Any) -> Any:

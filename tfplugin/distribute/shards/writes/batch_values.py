@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
+from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.towers import row_analysis
 from tfplugin.distribute.variables import same_values
@@ -58,6 +59,8 @@ class BatchValues:
 
   Attributes:
     num_rows: The rows of the shard, where they are static; otherwise None.
+    counts: Static numbers of the shard that a program may count by: its rows,
+      and the elements in the first dimensions of its tensors.
   """
 
   def __init__(self, graph: tf.Graph, batch: Sequence[Any], shard: int,
@@ -81,6 +84,8 @@ class BatchValues:
         leaves, expand_composites=True)}
     sizes = [tf.compat.dimension_value(leaf.shape[0]) for leaf in self._dense]
     self.num_rows = next((size for size in sizes if size is not None), None)
+    self.counts = {count for leaf in self._dense for count in _products(
+        leaf.shape.as_list())} if (self.num_rows or 0) > 1 else set()
     self._with, self._without, self._pure = set(self._leaves), set(), {}
     self._analysis, self._added = None, set()
 
@@ -138,7 +143,7 @@ class BatchValues:
     It may be behind the tensors of `value`, or an input of `ops`. Behind a sum
     over the shards it counts the rows that the shard adds.
     """
-    if self._shard or (self.num_rows or 0) < 2:
+    if self._shard or not self.counts:
       return
     ops = {*ops, *graph_order.upstream([
         t.op for t in tf.nest.flatten(value, expand_composites=True)
@@ -147,7 +152,7 @@ class BatchValues:
     for op in itertools.chain(ops, *map(_tf_internals.ops_of_bodies, ops)):
       for tensor in op.inputs:
         value = None if tensor.op.inputs else tf.get_static_value(tensor)
-        if value is not None and _may_count(value, self.num_rows) and not (
+        if value is not None and self._may_count(value) and not (
             _may_be_axes(value, op)):
           tf1.logging.warning(
               '%s reads the constant %s, and a shard has %d rows. The op is '
@@ -156,6 +161,14 @@ class BatchValues:
               '`tf.ones_like(x)` in its place.',
               op.name, np.array2string(value, threshold=8),
               self.num_rows)
+
+  def _may_count(self, value: Any) -> bool:
+    """Returns whether a constant is one of `counts`, or has as many rows."""
+    if np.ndim(value) and (np.ndim(value) > 1 or value.dtype.kind not in 'iu'):
+      return self.num_rows in value.shape
+    return value.dtype.kind in 'fiu' and any(
+        np.isclose(value, number, rtol=1e-6).any()
+        for count in self.counts for number in (count, 1 / count))
 
   def _reaches(self, tensor: tf.Tensor) -> bool:
     pending, seen = [tensor], set()
@@ -272,13 +285,10 @@ def _is_declared(op: tf.Operation) -> bool:
   return any(map(same_values.is_declared, op.outputs))
 
 
-def _may_count(value: Any, num_rows: int) -> bool:
-  """Returns whether a constant has `num_rows`, or as many rows."""
-  if np.ndim(value) and (np.ndim(value) > 1 or value.dtype.kind not in 'iu'):
-    return num_rows in value.shape
-  return value.dtype.kind in 'fiu' and any(
-      np.isclose(value, number, rtol=1e-6).any()
-      for number in (num_rows, 1 / num_rows))
+def _products(sizes: Sequence[int | None]) -> Iterable[int]:
+  """Returns the products of the first sizes, as far as they are known."""
+  known = itertools.takewhile(lambda size: size is not None, sizes)
+  return itertools.accumulate(known, lambda count, size: count * size)
 
 
 def _may_be_axes(value: Any, op: tf.Operation) -> bool:
@@ -310,3 +320,20 @@ def rows_of(record: op_record.OpRecord, batch: Sequence[Any],
       return tf.concat([twins[shard] for shard in group], axis)
 
   return gather
+
+
+def gathered(tensor: tf.Tensor, axis: int) -> tf.Tensor:
+  """Returns the rows of all replicas of the group, concatenated."""
+  if not tensor.dtype.is_floating and not tensor.dtype.is_integer and (
+      not tensor.dtype.is_bool):
+    raise UnknownValueError(f'rows of {tensor.dtype.name}')
+  # The rank may be unknown, for axis 0.
+  order = [axis, *(i for i in range(tensor.shape.rank or 0) if i != axis)]
+  rows = tf.transpose(tensor, order) if axis else tensor
+  number = tf.cast(rows, tf.int32) if tensor.dtype.is_bool else rows
+  # A sum of IndexedSlices concatenates their rows.
+  whole = tf.cast(all_reduce.sum_of_group(tf.IndexedSlices(
+      number, tf.range(tf.shape(number)[0]))).values, tensor.dtype)
+  whole.set_shape(tf.TensorShape([None]).concatenate(rows.shape[1:]))
+  return tf.transpose(whole, [
+      order.index(i) for i in range(len(order))]) if axis else whole

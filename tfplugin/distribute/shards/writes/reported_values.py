@@ -28,9 +28,14 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
   gather = batch_values.rows_of(run.record, run.batch, group)
   for op in run.record.built_in(0):
     value = _tf_internals.reported_value(op)
-    if value is None or op.outputs[0] is loss or (
-        _tf_internals.is_in_branch_or_loop(op) or run.gradients.made(value)
-        or not own.is_of_rows(value)):
+    if value is None:
+      if _tf_internals.is_summary(op) and own.is_of_rows(list(op.inputs)):
+        left.append(op.name)
+      continue
+    if op.outputs[0] is loss or not own.is_of_rows(value):
+      continue
+    if run.gradients.made(value) or _tf_internals.is_in_branch_or_loop(op):
+      left.append(op.name)
       continue
     try:
       _tf_internals.redirect_input(
@@ -40,9 +45,8 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
       left.append(op.name)
   if left:
     tf1.logging.warning(
-        'Summaries and named tensors that cannot be recomputed for the rows '
-        'of all shards show the first of %s: %s.',
-        len(run.batch), ', '.join(left))
+        'Summaries and named tensors that are not computed for the rows of '
+        'all shards show the first of %s: %s.', len(run.batch), ', '.join(left))
 
 
 def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:

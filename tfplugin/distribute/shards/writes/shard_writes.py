@@ -116,7 +116,7 @@ class BatchWrites:
     if own.is_of_rows(value):
       return _mean(value) if self.tfplugin_is_mean else self._of_batch(
           own, method, value, of_gradients)
-    check_no_count(self, method, value, own.num_rows)
+    check_no_count(self, method, value, own)
     own.warn_of_counts(value)
     return self._of_no_rows(method, value)
 
@@ -152,7 +152,7 @@ class BatchWrites:
     try:
       if of_gradients:
         raise batch_values.UnknownValueError('a value made of gradients')
-      return own.of_all(value, _gather)
+      return own.of_all(value, batch_values.gathered)
     except batch_values.UnknownValueError as error:
       raise unknown(self, method, error, error.remedy) from error
 
@@ -162,31 +162,10 @@ def _group_size() -> int:
   return groups_lib.group_size(strategy.group_assignment, strategy.num_shards)
 
 
-def _sum(value: all_reduce.Summand) -> all_reduce.Summand:
-  return all_reduce.constant_sum(
-      value, tf.distribute.get_strategy().group_assignment)
-
-
 def _mean(value: all_reduce.Summand) -> all_reduce.Summand:
   """Returns the mean over the replicas of the group."""
-  return batch_parts.weighted_sum([_sum(value)], [1.0 / _group_size()])
-
-
-def _gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:
-  """Returns the rows of all replicas of the group, concatenated."""
-  if not tensor.dtype.is_floating and not tensor.dtype.is_integer and (
-      not tensor.dtype.is_bool):
-    raise batch_values.UnknownValueError(f'rows of {tensor.dtype.name}')
-  # The rank may be unknown, for axis 0.
-  order = [axis, *(i for i in range(tensor.shape.rank or 0) if i != axis)]
-  rows = tf.transpose(tensor, order) if axis else tensor
-  number = tf.cast(rows, tf.int32) if tensor.dtype.is_bool else rows
-  # A sum of IndexedSlices concatenates their rows.
-  gathered = tf.cast(_sum(tf.IndexedSlices(
-      number, tf.range(tf.shape(number)[0]))).values, tensor.dtype)
-  gathered.set_shape(tf.TensorShape([None]).concatenate(rows.shape[1:]))
-  return tf.transpose(gathered, [
-      order.index(i) for i in range(len(order))]) if axis else gathered
+  return batch_parts.weighted_sum(
+      [all_reduce.sum_of_group(value)], [1.0 / _group_size()])
 
 
 def _nothing(strategy: tf.distribute.Strategy, value: Any) -> None:
@@ -239,18 +218,16 @@ def check_same(variable: tf.Variable, method: str,
 
 
 def check_no_count(variable: tf.Variable, method: str, value: Any,
-                   num_rows: int | None) -> None:
-  """Raises ValueError if a constant may be the number of rows of each shard.
-
-  `num_rows` is that number, where it is static.
-  """
+                   own: batch_values.BatchValues) -> None:
+  """Raises ValueError if a constant may be a number of the rows of a shard."""
   number = tf.get_static_value(value) if tf.is_tensor(value) else value
-  if num_rows and np.size(number) == 1 and not isinstance(
+  if np.size(number) == 1 and not isinstance(
       number, (tf.IndexedSlices, tf.Variable)) and number is not None and (
-          np.ravel(number)[0] == num_rows):
+          np.ravel(number)[0] in {*own.counts, own.num_rows} - {None}):
     raise unknown(
-        variable, method, f'the constant {num_rows}, which is the number of '
-        'rows of each shard, too', 'Count rows by `tf.shape(x)[0]`.')
+        variable, method, f'the constant {np.ravel(number)[0]:g}, which is the '
+        'number of rows or elements of each shard, too', 'Count rows by '
+        '`tf.shape(x)[0]`, and elements by `tf.size(x)`.')
 
 
 def unknown(variable: tf.Variable, method: str, what: Any,

@@ -78,7 +78,7 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
       raise shard_writes.unknown(
           variable, method, error, error.remedy) from error
     if not of_gradients:
-      shard_writes.check_no_count(variable, method, first, own.num_rows)
+      shard_writes.check_no_count(variable, method, first, own)
       own.warn_of_counts(first)
     return shard_writes.one_value(variable, method, values, group)
 
