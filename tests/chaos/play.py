@@ -95,7 +95,8 @@ def _options(cell: cells.Cell,
                str(cells.STEPS), '2'),
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
       workers=1, ps=cell.num_ps, evaluator=cell.role == 'evaluator',
-      restart='on_failure' if cell.may_lose_the_state else 'always',
+      # The program's own exception is permanent by default.
+      restart='always' if cell.kind == 'raise' else 'on_failure',
       max_restarts=2, restart_delay_secs=0.1,
       inject=cell.fault.replace(
           cells.OTHER_PYTHON, str(environments.other_python())))

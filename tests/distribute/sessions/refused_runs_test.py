@@ -18,6 +18,7 @@ from concurrent import futures
 import pytest
 import tensorflow as tf
 
+from tfplugin import _tf_internals
 from tfplugin import hooks
 from tfplugin.distribute.sessions import refused_runs
 from tfplugin.testing import clusters
@@ -263,3 +264,49 @@ def test_a_run_lasts_from_the_call_to_the_answer():
   time.sleep(0.01)
   runs.answered(1.0)
   assert 0.01 <= runs._longest_secs <= time.monotonic() - start
+
+
+# As TensorFlow 2.15 puts the errors of two parts together, and its newest logs.
+_OF_TWO_PARTS = """Graph execution error:
+
+=====================
+CANCELLED: From /job:worker/replica:0/task:1:
+RecvFromRemoteAsync is cancelled.
+Recent warning and error logs:
+  UNAVAILABLE: Connection reset by peer
+{}=====================
+"""
+
+
+@pytest.mark.parametrize('other, is_loss', [
+    ('ABORTED: From /job:ps/replica:0/task:0:\nreceived twice\n', True),
+    ('UNAVAILABLE: failed to connect to all addresses\n', True),
+    ('', False)])
+def test_a_cancelled_step_that_lost_a_part_is_made_again(
+    monkeypatch, other, is_loss):
+  """TensorFlow chooses between the classes of the parts by chance."""
+  run, errors = tf1.Session.run, [_OF_TWO_PARTS.format(other)]
+
+  class Created(tf1.train.SessionRunHook):
+    count = 0
+
+    def after_create_session(self, session, coord):
+      self.count += 1
+
+  def fail_once(self, fetches, *args, **kwargs):
+    if errors and isinstance(fetches, dict) and made.count:
+      raise tf.errors.CancelledError(None, None, errors.pop())
+    return run(self, fetches, *args, **kwargs)
+
+  made = Created()
+  monkeypatch.setattr(tf1.Session, 'run', fail_once)
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    train_op = step.assign_add(1)
+    with _tf_internals.session_errors_through(refused_runs.as_loss):
+      with contextlib.ExitStack() as stack:
+        if not is_loss:
+          stack.enter_context(pytest.raises(tf.errors.CancelledError))
+        with _training('', made) as session:
+          assert session.run(train_op) == 1
+  assert made.count == (2 if is_loss else 1)
