@@ -26,7 +26,6 @@ from tfplugin._tf_internals.estimators import saving_without_summaries
 from tfplugin._tf_internals.estimators import servers_and_sessions_through
 from tfplugin._tf_internals.estimators import servers_with
 from tfplugin._tf_internals.estimators import session_config_through
-from tfplugin._tf_internals.estimators import session_errors_through
 from tfplugin._tf_internals.estimators import start_at_once
 from tfplugin._tf_internals.estimators import timers_by
 from tfplugin._tf_internals.estimators import untuned_inputs

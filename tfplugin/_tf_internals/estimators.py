@@ -112,26 +112,6 @@ def _training_sessions_through(change: Callable[[dict], None]
   return replacing.replaced(training, MonitoredTrainingSession=changed)
 
 
-def session_errors_through(change: Callable) -> AbstractContextManager:
-  """Lets `change` replace the TensorFlow errors of a session's runs."""
-  def changed(original):
-    @functools.wraps(original)
-    def run(self, *args, **kwargs):
-      try:
-        return original(self, *args, **kwargs)
-      except tf.errors.OpError as error:
-        changed_error = change(error)
-        if changed_error is error:
-          raise
-        raise changed_error from error
-
-    return run
-
-  # The method of the base class, which Session inherits.
-  return replacing.replaced(
-      next(c for c in tf1.Session.__mro__ if 'run' in vars(c)), run=changed)
-
-
 @contextlib.contextmanager
 def timers_by(clock: Callable[[], float]) -> Iterator[None]:
   """Makes TensorFlow's timers, time limits and summaries read `clock`.

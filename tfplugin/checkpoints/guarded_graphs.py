@@ -1,10 +1,11 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Interception of each save of a graph, and each start and end of its session.
+"""Interception of a graph's saves, and of its sessions: start, errors, end.
 
 A Scaffold, a hook or a strategy may bring the Saver, and TensorFlow makes a new
 session after a failure. This module replaces `Saver.save`,
-`SessionManager.prepare_session` and `wait_for_session`, and `Session.close`.
+`SessionManager.prepare_session` and `wait_for_session`, `Session.run` and
+`Session.close`.
 For graphs without a guard or another registered function they behave as before.
 Other libraries may replace the same methods, before or after. Their
 replacements are called, and the functions of a graph are called only once.
@@ -56,6 +57,7 @@ class Guard(Protocol):
 _guards = per_graph.PerGraph()
 _before_start = per_graph.PerGraph()
 _closings = per_graph.PerGraph()
+_errors = per_graph.PerGraph()
 
 _SAVE_ARGUMENTS = (
     'save_path', 'global_step', 'latest_filename', 'meta_graph_suffix',
@@ -97,6 +99,16 @@ def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
   """
   _meet_sessions()
   _closings[tf1.get_default_graph()] = close
+
+
+def in_place_of_errors(change: Callable[[Exception], Exception]) -> None:
+  """Makes `change` replace TensorFlow's errors of runs of the current graph.
+
+  It is called with the error, and returns it or another one. It replaces an
+  earlier one.
+  """
+  _meet_sessions()
+  _errors[tf1.get_default_graph()] = change
 
 
 def _meet_savers() -> None:
@@ -161,9 +173,23 @@ def _meet_sessions() -> None:
 
     return close
 
-  # The method of the base class, which Session inherits.
+  def make_run(original):
+    def run(self, *args: Any, **kwargs: Any):
+      try:
+        return original(self, *args, **kwargs)
+      except tf.errors.OpError as error:
+        met = _errors.get(self.graph)
+        changed = error if met is None else met(error)
+        if changed is error:
+          raise
+        raise changed from error
+
+    return run
+
+  # The methods of the base class, which Session inherits.
   _tf_internals.stay_replaced(
-      next(c for c in tf1.Session.__mro__ if 'close' in vars(c)), close=make)
+      next(c for c in tf1.Session.__mro__ if 'close' in vars(c)), close=make,
+      run=make_run)
 
 
 def _act_before_start(graph: tf.Graph) -> None:

@@ -18,7 +18,6 @@ from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.sessions import membership
-from tfplugin.distribute.sessions import refused_runs
 from tfplugin.distribute.sessions import server_options
 from tfplugin.events import clock
 from tfplugin.events import event_log
@@ -246,7 +245,6 @@ def _enter_limits(
       _tf_internals.inputs_through(estimator, untuned_inputs.untuned),
       _tf_internals.timers_by(clock.now),
       _tf_internals.servers_with(server_options.of_run(estimator.config)),
-      _tf_internals.session_errors_through(refused_runs.as_loss),
       _tf_internals.session_config_through(
           functools.partial(server_options.with_filters, task)),
       membership.joining(task, estimator), placement.conditions_explained(),

@@ -185,7 +185,8 @@ class RefusedStepHook(tf1.train.SessionRunHook):
 
   From its 100,000th step on, a server refuses one step of 43,000 as a repeated
   one: TensorFlow draws step ids from 32 bits. Most such steps end with an
-  error, and a MonitoredSession continues by itself. If the worker's own server
+  error, and a MonitoredSession continues by itself; with this hook, also if
+  TensorFlow chooses a CancelledError by chance. If the worker's own server
   refuses the step, the other servers are not informed, and TensorFlow waits for
   ever. This hook ends that wait after a while, and logs it.
 
@@ -222,6 +223,7 @@ class RefusedStepHook(tf1.train.SessionRunHook):
 
   def begin(self) -> None:
     """Makes the mark that each step writes; see the class."""
+    guarded_graphs.in_place_of_errors(refused_runs.as_loss)
     self._runs = refused_runs.RefusedRuns(limit_secs=self._limit_secs)
 
   def after_create_session(self, session: tf1.Session,
