@@ -174,7 +174,7 @@ def _meet_sessions() -> None:
     return close
 
   def make_run(original):
-    def run(self, *args: Any, **kwargs: Any):
+    def run_with_changed_errors(self, *args: Any, **kwargs: Any):
       try:
         return original(self, *args, **kwargs)
       except tf.errors.OpError as error:
@@ -184,7 +184,7 @@ def _meet_sessions() -> None:
           raise
         raise changed from error
 
-    return run
+    return run_with_changed_errors
 
   # The methods of the base class, which Session inherits.
   _tf_internals.stay_replaced(
