@@ -40,7 +40,7 @@ class EventLog:
   """
 
   def __init__(self, model_dir: str | os.PathLike | None, task: str,
-               pid: int | None = None):
+               pid: int | None = None, session: int | None = None):
     """Stores the settings; the first write opens the file.
 
     Args:
@@ -49,6 +49,7 @@ class EventLog:
         written, and a warning says so.
       task: The task, e.g. `worker:0`.
       pid: The id of the process that the events belong to; None: this process.
+      session: The session that they belong to; None: see the property.
     """
     self.task = task
     self._pid = pid or os.getpid()
@@ -58,7 +59,7 @@ class EventLog:
     self.observer: Callable[[record.Event], None] | None = None
     self._model_dir = model_dir and os.fspath(model_dir)
     self._file: int | None = None
-    self._session: int | None = None
+    self._session = session
     self._has_warned = False
     # Whether the last line is incomplete: ours, or a killed process's.
     self._is_torn = False
