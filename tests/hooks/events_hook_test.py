@@ -13,6 +13,7 @@ from tfplugin.bin import ports
 from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
 from tfplugin.events import event_log
+from tfplugin.events import record
 from tfplugin.hooks import events_hook
 
 tf1 = tf.compat.v1
@@ -84,6 +85,16 @@ def test_drops_are_counted(tmp_path, behavior):
   assert [(e[2]['num_dropped'], e[2]['num_applied'])
           for e in _events(tmp_path, 'dropping')] == [
               (0, 1), (0, 2), (0, 3), (0, 3)]
+
+
+def test_a_program_may_train_twice(tmp_path):
+  for steps in (2, 4):
+    _train(tmp_path, estimator.drop_stale_gradients(_model_fn, staleness=0),
+           steps=steps)
+  events = event_files.read_file(
+      event_files.path_of(tmp_path, 'chief:0')).events
+  assert len(record.by_process(events)) == 1
+  assert (events[-1].name, events[-1].kind) == ('training', 'end')
 
 
 @pytest.mark.parametrize('has_strategy', [False, True])

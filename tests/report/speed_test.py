@@ -6,6 +6,7 @@ import pytest
 
 from tests.report import hand_written
 from tfplugin.report import speed
+from tfplugin.report import timeline
 from tfplugin.report.reading import run_data
 
 event = hand_written.event
@@ -42,6 +43,49 @@ def test_steps_and_rates(tmp_path):
   assert section['rate_of_all']['y'] == [192, 256, 192, 256, 0]
   assert (section['first_step'], section['last_step']) == (0, 200)
   assert section['missing'] == []
+
+
+def write_container_run(run_dir):
+  """A worker is away from 600 s to 900 s; each process has the pid 1."""
+  hand_written.write_events(
+      run_dir,
+      event(0, 'chief:0', 'starting', 'begin'),
+      event(0, 'chief:0', 'starting', 'end', step=0),
+      event(0, 'chief:0', 'training', 'begin', step=1, num_steps=1,
+            step_counts='batches'),
+      *(event(secs, 'chief:0', 'training', step=secs, num_steps=secs,
+              steps_per_sec=1.0) for secs in range(10, 1000, 10)),
+      event(1000, 'chief:0', 'training', 'end', step=1000, num_steps=1000,
+            steps_per_sec=1.0),
+      event(1000, 'chief:0', 'ended'),
+      event(0, 'worker:0', 'starting', 'begin'),
+      event(0, 'worker:0', 'training', 'begin', step=1, num_steps=1,
+            step_counts='batches'),
+      event(600, 'worker:0', 'training', step=600, num_steps=10,
+            steps_per_sec=0.5),
+      event(900, 'worker:0', 'coming_back', what='process', step=600),
+      event(900, 'worker:0', 'starting', 'begin'),
+      event(900, 'worker:0', 'training', 'begin', step=900, num_steps=20,
+            step_counts='batches'),
+      event(1000, 'worker:0', 'training', 'end', step=1000, num_steps=40,
+            steps_per_sec=0.5),
+      event(1000, 'worker:0', 'ended'))
+
+
+def test_a_task_dies_in_a_container_too(tmp_path):
+  write_container_run(tmp_path)
+  run = run_data.read(tmp_path)
+  section = speed.measure(run)
+  assert section['lost_secs'] == pytest.approx({'dead': 300})
+  assert section['goodput'] == pytest.approx(1700 / 2000)
+  worker = section['workers']['worker:0']
+  # A rate of no process lies between the two.
+  assert worker['rate']['x'] == [0, 600, 600, 900, 1000]
+  assert worker['num_steps'] == 10 + 40
+  assert section['batches']['lost'] == {'worker:0': ['no last event']}
+  task = timeline.measure(run)['tasks']['worker:0']
+  assert task['processes'] == 2
+  assert {'state': 'dead', 'start': 600, 'end': 900, 'on': ()} in task['spans']
 
 
 def test_steps_that_were_made_twice(tmp_path):

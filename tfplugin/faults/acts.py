@@ -23,6 +23,7 @@ from collections.abc import Callable
 from tfplugin.distribute import cluster_config
 from tfplugin.events import clock
 from tfplugin.events import event_files
+from tfplugin.events import record
 from tfplugin.faults import host_names
 from tfplugin.faults import language
 from tfplugin.faults import links
@@ -109,8 +110,8 @@ def process_of(task: str, model_dir: str) -> int:
   if told:
     pid = told[-1].pid
     names = _names_of(pid)
-    first = min(event.time for event in told if event.pid == pid)
-    if task in names or not names and _began_before(pid, first):
+    first, *_ = record.by_process(told)[-1]
+    if task in names or not names and _began_before(pid, first.time):
       return pid
   raise RuntimeError(
       'A fault must be of a task that runs on this machine and writes events '

@@ -113,19 +113,26 @@ class EventsSink(telemetry_hook.Sink):
 
   def _write(self, report: telemetry_hook.Report, kind: str,
              figures: Mapping[str, int] = types.MappingProxyType({})) -> None:
-    counts = dict(report.values)
-    step = counts.pop(telemetry_hook.STEP)
+    figures = {**report.values, **figures}
+    step = figures.pop(telemetry_hook.STEP)
+    if kind != record.END:
+      self._write_training(report, kind, step)
+    exchanges = figures.pop(per_graph.EXCHANGES, None)
+    if exchanges is not None:
+      self._log.write('exchanging', step=step, num_exchanges=exchanges,
+                      **self._distance.read(report.session))
+    if figures:
+      self._log.write('dropping', step=step, **figures)
+    # The end is the last event: the process may begin another training.
+    if kind == record.END:
+      self._write_training(report, kind, step)
+
+  def _write_training(self, report: telemetry_hook.Report, kind: str,
+                      step: int) -> None:
     self._log.write(
         'training', kind, step=step, num_steps=report.num_steps,
         **(self._first if kind == record.BEGIN else
            {'steps_per_sec': round(report.steps_per_sec, 3)}))
-    exchanges = counts.pop(per_graph.EXCHANGES, None)
-    if exchanges is not None:
-      self._log.write('exchanging', step=step, num_exchanges=exchanges,
-                      **self._distance.read(report.session))
-    dropping = {**counts, **figures}
-    if dropping:
-      self._log.write('dropping', step=step, **dropping)
 
 
 def task_name(config: tf.estimator.RunConfig) -> str:

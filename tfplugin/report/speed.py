@@ -65,7 +65,7 @@ def _worker(events: Sequence[record.Event], start: float,
   told = [e for e in events if e.name == 'training']
   rates = _rates(events, start)
   steps = [(e.time - start, e.step) for e in told if e.step is not None]
-  num_steps = series.total(told, 'num_steps')
+  num_steps = series.total(events, 'num_steps')
   secs = sum(end - begin for begin, end, _ in rates)
   return {
       'num_steps': num_steps,
@@ -79,14 +79,13 @@ def _worker(events: Sequence[record.Event], start: float,
 def _rates(events: Sequence[record.Event],
            start: float) -> list[tuple[float, float, float]]:
   """Returns begin, end and steps/s of each stretch that a task reported."""
-  rates, before = [], None
-  for event in events:
-    if event.name != 'training':
-      continue
-    rate = event.details.get('steps_per_sec')
-    if rate is not None and before is not None and before.pid == event.pid:
-      rates.append((before.time - start, event.time - start, rate))
-    before = event
+  rates = []
+  for process in record.by_process(events):
+    told = [event for event in process if event.name == 'training']
+    for before, event in zip(told, told[1:]):
+      rate = event.details.get('steps_per_sec')
+      if rate is not None:
+        rates.append((before.time - start, event.time - start, rate))
   return rates
 
 
@@ -222,12 +221,10 @@ def balance(run: run_data.RunData,
 
 def _unfinished(events: Sequence[record.Event]) -> Iterator[str]:
   """Yields the cause of each step of a task that may be unfinished."""
-  processes = {}
   for event in events:
-    processes.setdefault(event.pid, []).append(event)
     if event.details.get('what') == 'session':
       yield _SESSION
-  for own in processes.values():
+  for own in record.by_process(events):
     kinds = [event.kind for event in own if event.name == 'training']
     if kinds and kinds[-1] != record.END:
       details = own[-1].details

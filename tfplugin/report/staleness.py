@@ -68,10 +68,10 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
   workers = {}
   for task in run.training_tasks:
-    events = [e for e in run.events_of[task] if e.name == 'dropping']
-    if not events:
-      continue
+    events = run.events_of[task]
     dropped = series.running(events, 'num_dropped')
+    if not dropped:
+      continue
     applied = [count for _, count in series.running(events, 'num_applied')]
     made = dropped[-1][1] + applied[-1]
     workers[task] = {

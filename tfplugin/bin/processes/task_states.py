@@ -57,6 +57,7 @@ class State:
     if self.last is not None and record.is_new_process(self.last, event):
       self.open.clear()
       self.details.clear()
+      self.samples.begin_process()
     self.last = event
     if event.name == 'injecting':
       self.faults.append(event.details['fault'])
