@@ -86,6 +86,13 @@ class RunData:
       found.setdefault(event.task, []).append(event)
     return {task: found[task] for task in sorted(found, key=_order)}
 
+  def sessions_of(self, task: str) -> dict[int, list[record.Event]]:
+    """Returns the events of a task by the number of their session."""
+    found = {}
+    for event in self.events_of[task]:
+      found.setdefault(event.session, []).append(event)
+    return found
+
   @property
   def training_tasks(self) -> list[str]:
     """The tasks that train."""
