@@ -18,12 +18,13 @@ from tfplugin.distribute import cluster_config
 _ROOT = pathlib.Path(__file__).absolute().parents[3]
 
 
-def _document(claim='runs=/runs', claim_size='', resources=(), **settings):
+def _document(claim='runs=/runs', claim_size='', resources=(), max_restarts=4,
+              **settings):
   tasks = cluster_config.tasks_of(
       {'ps': [''], 'chief': [''], 'worker': ['', '']}, True)
   policy = restarts.RestartPolicy(
       restarts.parse('chief=never,ps=always,worker=on_failure,evaluator=never'),
-      max_restarts=4)
+      max_restarts=max_restarts)
   document, = compose.compose(
       task_settings.make_starts(tasks, ('python', 'a.py', '$HOME'),
                                 task_settings.parse(**settings), ''),
@@ -55,6 +56,11 @@ def test_tasks_start_again_and_words_stay_as_they_are():
       'worker-1': 'on-failure:4', 'evaluator-0': 'no'}
   assert services['ps-0']['command'] == ['python', 'a.py', '$$HOME']
   assert services['ps-0']['environment']['A'] == '$$(B)'
+
+
+def test_no_restart_is_no_limit_of_nought():
+  services = _document(max_restarts=0)['services']
+  assert {service['restart'] for service in services.values()} == {'no'}
 
 
 def test_amounts_are_those_of_compose():
