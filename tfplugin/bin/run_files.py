@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pathlib
 import tempfile
@@ -48,6 +49,20 @@ def make_dir(argument: str, path: PathLike) -> None:
     raise ValueError(f'`{argument}` must be a directory that can be written '
                      f'to. Received: {path} ({e.strerror}). Choose '
                      'another.') from e
+
+
+def new_dir(argument: str, path: str) -> str:
+  """Makes a directory that no other run has; returns its path.
+
+  It is `path`, or `path-2` and so on if others exist. `argument` is the user's
+  argument that the message of a `ValueError` names.
+  """
+  make_dir(argument, os.path.dirname(path))
+  for number in itertools.count(1):
+    made = path if number == 1 else f'{path}-{number}'
+    with contextlib.suppress(FileExistsError):
+      os.mkdir(made)
+      return made
 
 
 @contextlib.contextmanager
