@@ -42,16 +42,28 @@ class InjectedError(RuntimeError):
 
 
 def send(fault: language.Fault, pid: int) -> None:
-  """Injects a fault that is a signal into a process; or raises OSError."""
+  """Injects a fault that acts from outside into a process.
+
+  Raises OSError if the process does not allow it, and RuntimeError if the
+  signal would have no effect.
+  """
   if fault.kind in language.OUTAGES:
     begin_outage(fault.kind, pid, fault.secs, fault.strength)
     return
+  number = _SIGNALS[fault.kind]
+  if pid == os.getpid() == 1 and (
+      number in (signal.SIGKILL, signal.SIGSTOP) or
+      signal.getsignal(number) == signal.SIG_DFL):
+    raise RuntimeError(
+        f'The fault "{fault}" would have no effect: Linux keeps the first '
+        'process of a container from ending or stopping itself. Start the '
+        'container with an init, e.g. `docker run --init`.')
   if fault.kind == 'stop':
     # A stopped process cannot wake up by itself.
     _later(fault.secs, 'kill', '-CONT', str(pid))
   if fault.kind == 'new_address':
     host_names.move(fault.task)
-  os.kill(pid, _SIGNALS[fault.kind])
+  os.kill(pid, number)
 
 
 def move_clock(secs: float) -> None:

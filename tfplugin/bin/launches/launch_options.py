@@ -131,6 +131,7 @@ class LaunchOptions:
         raise ValueError(f'`{field.name}` has no effect with `manifest`. '
                          f'Received: {value!r}. Leave it out.')
     self.pods()
+    language.check_containers(self.inject)
     if self.max_workers and (
         self.manifest != manifests.KUBERNETES or not self.workers or
         self.policy().rules['worker'] == restarts.NEVER):
