@@ -66,6 +66,14 @@ def test_which_process_wrote_an_event(before, event, is_new):
   assert len(record.by_process(pair)) == 1 + is_new
 
 
+@pytest.mark.parametrize('name, details, is_done', [
+    ('ended', {}, True), ('training', {'ends_task': True}, True),
+    ('training', {}, False), ('stopped', {}, False)])
+def test_which_events_are_of_work_that_is_done(name, details, is_done):
+  event = _EVENT._replace(name=name, kind='end', details=details)
+  assert record.is_done(event) is is_done
+
+
 def _page():
   return (_ROOT / 'docs/events.md').read_text(encoding='utf-8')
 

@@ -95,6 +95,10 @@ def test_a_program_may_train_twice(tmp_path):
       event_files.path_of(tmp_path, 'chief:0')).events
   assert len(record.by_process(events)) == 1
   assert (events[-1].name, events[-1].kind) == ('training', 'end')
+  assert record.is_done(events[-1])
+  assert {event.session for event in events} == {1}
+  # The next process begins the next session.
+  assert event_log.EventLog(tmp_path, 'chief:0', pid=1).session == 2
 
 
 @pytest.mark.parametrize('has_strategy', [False, True])
@@ -190,7 +194,8 @@ def test_lines_are_no_more_than_the_clock_says(tmp_path):
 def test_the_log_of_the_recording_is_taken(tmp_path):
   with event_log.recording(tmp_path / 'run', 'worker:3'):
     _train(tmp_path / 'model', steps=1)
-  assert _events(tmp_path / 'run', 'training', 'worker:3')
+  assert not any(record.ENDS_TASK in details for _, _, details in _events(
+      tmp_path / 'run', 'training', 'worker:3'))
   assert not event_files.events_dir(tmp_path / 'model').exists()
 
 

@@ -44,6 +44,9 @@ def _measured(tmp_path, *events):
     ([event(10, 'chief:0', 'stopped', step=1234, saved_step=1234)],
      'stopped on request at step 1,234, saved model.ckpt-1234, the same '
      'command continues'),
+    # A program with `EventsHook` alone.
+    ([event(10, 'chief:0', 'training', 'end', step=1234, ends_task=True)],
+     'finished at step 1,234'),
     ([], 'still running, or was killed at step 1,234')])
 def test_how_a_session_ends(tmp_path, events, text):
   found = _measured(tmp_path, *events)

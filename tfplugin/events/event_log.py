@@ -119,14 +119,15 @@ class EventLog:
     """The number of the session: how often the run was started.
 
     The launcher of the run sets it. Without a launcher, a task whose last event
-    is `ended` or `stopped` begins the next session. A task that failed or was
-    killed continues its session.
+    is `ended` or `stopped` begins the next session; a process that trains again
+    continues its own. A task that failed or was killed continues its session.
     """
     if self._session is None:
       self._session = int(os.environ.get(SESSION_VARIABLE) or 0)
     if not self._session:
       earlier = self.last_events()
-      is_new = not earlier or _was_over(earlier[-1])
+      is_new = not earlier or _was_over(earlier[-1]) and (
+          earlier[-1].name != 'training' or earlier[-1].pid != self._pid)
       self._session = (earlier[-1].session if earlier else 0) + is_new
     return self._session
 
@@ -223,7 +224,7 @@ def recording(model_dir: str | os.PathLike | None,
 
 def _was_over(event: record.Event) -> bool:
   """Returns whether a task with this last event had ended its work."""
-  return event.name in ('ended', 'stopped')
+  return event.name == 'stopped' or record.is_done(event)
 
 
 def _write_last_words(log: EventLog, error: BaseException) -> None:

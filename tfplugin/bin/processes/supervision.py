@@ -157,8 +157,8 @@ class SupervisedRun:
     """Writes the event `dying` for a chief that was ended as another failed."""
     for role in self.cluster.roles:
       last = self._states.states[role.task.name].last
-      if role.task.type == 'chief' and last is not None and (
-          last.name not in ('dying', 'ended')):
+      if role.task.type == 'chief' and last is not None and not (
+          last.name == 'dying' or record.is_done(last)):
         self._write(role, last.session, 'dying', error=type(error).__name__,
                     message=str(error)[:1000], step=last.step)
 
