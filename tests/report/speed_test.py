@@ -138,12 +138,13 @@ def test_each_session_has_its_share_of_dropped_gradients(tmp_path):
 
 
 def test_each_session_has_its_share_of_steps_made_twice(tmp_path):
+  told = [(1, 1, 'training', 'begin', 0), (1, 10, 'training', 'end', 100),
+          (2, 15, 'starting', 'end', 50), (2, 20, 'training', 'begin', 51),
+          (2, 50, 'training', 'end', 250)]
   hand_written.write_events(tmp_path, *(
       event(secs, 'chief:0', name, kind, pid=session, step=step
-            )._replace(session=session) for session, secs, name, kind, step in (
-                (1, 1, 'training', 'begin', 0), (1, 10, 'training', 'end', 100),
-                (2, 15, 'starting', 'end', 50), (2, 20, 'training', 'begin', 51),
-                (2, 50, 'training', 'end', 250))))
+            )._replace(session=session)
+      for session, secs, name, kind, step in told))
   section = speed.measure(run_data.read(tmp_path))
   # Half of the steps of the first 9 s, none of the second session.
   assert section['redone_steps'] == 50

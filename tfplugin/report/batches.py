@@ -37,7 +37,7 @@ class Steps(NamedTuple):
 
 def read_steps(run: run_data.RunData) -> Steps:
   """Returns the global steps in the events of a run."""
-  first, top, session = None, None, 1
+  first, top, session = None, 0, 1
   # The stretches that are kept: the session, the first and the last step.
   made: list[tuple[int, int, int]] = []
   undone = collections.Counter()
@@ -45,28 +45,31 @@ def read_steps(run: run_data.RunData) -> Steps:
   restorer = (run.training_tasks or [None])[0]
   for event in run.reading.events:
     is_restore = event.task == restorer and _restores(event)
-    if event.step is None or not is_restore and event.name not in _TELL:
+    if event.step is None or not (is_restore or event.name in _TELL):
       continue
-    # An earlier session made the steps that a session begins with.
-    session = session if is_restore and top is not None else event.session
-    if top is None:
-      # Steps from before the events can be undone, too.
-      first = top = event.step
-      made.append((event.session, 0, first))
+    first = event.step if first is None else first
     if event.step > top:
-      made.append((session, top, event.step))
+      # An earlier session made the steps that a session begins with.
+      made.append((session if is_restore else event.session, top, event.step))
     if event.step > top or is_restore:
       top = event.step
-    while made and made[-1][2] > top:
-      owner, begin, end = made.pop()
-      undone[owner] += end - max(begin, top)
-      if begin < top:
-        made.append((owner, begin, top))
+      undone.update(_undo(made, top))
     session = event.session
   kept = collections.Counter()
   for owner, begin, end in made:
     kept[owner] += max(end, first) - max(begin, first)
-  return Steps(first, top, kept, undone)
+  return Steps(first, None if first is None else top, kept, undone)
+
+
+def _undo(made: list[tuple[int, int, int]], top: int) -> dict[int, int]:
+  """Cuts the stretches off at `top`; returns the steps beyond, by session."""
+  undone = collections.Counter()
+  while made and made[-1][2] > top:
+    owner, begin, end = made.pop()
+    undone[owner] += end - max(begin, top)
+    if begin < top:
+      made.append((owner, begin, top))
+  return undone
 
 
 def _restores(event: record.Event) -> bool:

@@ -84,6 +84,7 @@ def test_a_service_without_gpus_reserves_none():
 @pytest.mark.parametrize('settings, words', [
     ({'claim_size': '20Gi'}, '`claim_size` has no effect.*20Gi'),
     ({'resources': ['all=hugepages=4']}, "Received: 'hugepages'"),
+    ({'resources': ['all=cpu=0m']}, "more than 0 CPUs. Received: '0m'"),
     ({'resources': ['all=memory=500m']}, "at least 1 byte.*Received: '500m'")])
 def test_what_compose_has_not_is_refused(settings, words):
   with pytest.raises(ValueError, match=words):

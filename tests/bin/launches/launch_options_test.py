@@ -8,7 +8,6 @@ import pytest
 
 from tfplugin.bin.launches import launch_options
 
-
 _MANIFEST = {'manifest': 'kubernetes', 'image': 'a'}
 
 

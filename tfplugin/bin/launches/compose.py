@@ -82,6 +82,9 @@ def _resources(amounts: Mapping[str, str]) -> dict[str, Any]:
   for name, text in amounts.items():
     number = _number(text)
     if name == 'cpu':
+      if not number:  # Compose takes 0 as no limit.
+        raise ValueError('`resources` must give more than 0 CPUs. Received: '
+                         f'{text!r}. Write e.g. 500m for half a CPU.')
       limits['cpus'] = f'{number:g}'
     elif name == 'memory':
       if number < 1:  # Compose takes 0 as no limit.
