@@ -156,6 +156,27 @@ def test_the_report_says_that_the_run_failed(tmp_path, chief, job, settings):
   assert f'{job}:0 ended with status 1' in death.details['message']
 
 
+@pytest.mark.parametrize('details, has_stopped', [
+    ({}, True), ({'ends_task': True}, False)])
+def test_a_task_that_is_done_is_not_stopped(tmp_path, details, has_stopped):
+  event = json.loads(_STEP) | {'kind': 'end', **details}
+  run = supervision.SupervisedRun(
+      supervision.Settings(str(tmp_path / 'logs'), tmp_path / 'summary.json',
+                           str(tmp_path)), {},
+      [cluster_config.Task('chief', 0)], print)
+  with pytest.raises(KeyboardInterrupt):
+    with run:
+      role = run.start(cluster_config.Task('chief', 0), [
+          sys.executable, '-c', _TELLS, str(tmp_path),
+          json.dumps(event) + '\n', '0'], {})
+      while role.status is None:
+        run.cluster.check()
+        time.sleep(0.02)
+      raise KeyboardInterrupt
+  last = run_data.read(tmp_path).reading.events[-1]
+  assert (last.name == 'stopped') is has_stopped
+
+
 def test_a_restart_is_told(tmp_path):
   code = ('import os, pathlib, signal; came = pathlib.Path('
           f'{str(tmp_path / "came")!r}); is_second = came.exists(); '

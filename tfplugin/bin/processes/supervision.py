@@ -148,8 +148,8 @@ class SupervisedRun:
     """Writes the event `stopped` for tasks that a signal ended at once."""
     for role in self.cluster.roles:
       last = self._states.states[role.task.name].last
-      if (last is not None and last.name not in record.LAST_WORDS and
-          role not in self.cluster.lost):
+      if last is not None and role not in self.cluster.lost and not (
+          last.name in record.LAST_WORDS or record.is_done(last)):
         self._write(role, last.session, 'stopped', signal='SIGTERM')
     self._states.update()
 
