@@ -3,6 +3,7 @@
 """Tests of what the launcher shows; tests/distributed has it launch."""
 
 import contextlib
+import functools
 import json
 import os
 import shlex
@@ -73,6 +74,22 @@ def test_a_dry_run_shows_a_command_for_each_task(tmp_path):
   assert clusters == [clusters[0]] * 4
   assert {job: len(addresses) for job, addresses in clusters[0].items()} == {
       'chief': 1, 'worker': 1, 'ps': 1}
+
+
+def test_launches_of_one_second_have_logs_of_their_own(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  # A dry run needs no logs.
+  options = functools.partial(launch_options.LaunchOptions,
+                              ('printf', 'a'), '', workers=0, ps=0)
+  launch_lib.launch(options(dry_run=True), lambda line: None)
+  assert not list(tmp_path.iterdir())
+  monkeypatch.setattr(launch_lib.time, 'strftime', lambda form: 'runs/launch-1')
+  for _ in range(2):
+    launch_lib.launch(options(), lambda line: None)
+  for run in ('launch-1', 'launch-1-2'):
+    logs = tmp_path / 'runs' / run / 'logs'
+    assert (logs / 'chief-0.log').read_text() == 'a'
+    assert json.loads((logs / 'summary.json').read_text())['earlier'] == []
 
 
 def test_a_dry_run_shows_what_each_task_has_for_itself(tmp_path):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import app
 from absl.testing import flagsaver
 
+from tests.report import hand_written
 from tfplugin.bin import plan
 from tfplugin.events import event_log
 from tfplugin.ops import network_times
@@ -117,6 +118,33 @@ def test_a_run_has_the_numbers_that_flags_lack(capsys, tmp_path):
   assert lines == capsys.readouterr().out.splitlines()
   first, *_ = _run_lines(capsys, tmp_path, model_mb=3.0, step_ms=1.0, ps=1)
   assert first == f'From {tmp_path}: --workers=2'
+
+
+def test_the_newest_session_counts_without_workers_that_left(
+    tmp_path, monkeypatch):
+  monkeypatch.setattr(plan, '_sizes', lambda unused_dir: [1000])
+  event = hand_written.event
+  before = [
+      *(event(0, f'worker:{i}', 'training', steps_per_sec=1.0)
+        for i in range(6)),
+      event(0, 'chief:0', 'training', steps_per_sec=1.0),
+      *(event(1, f'ps:{i}', 'starting', 'begin') for i in range(4))]
+  after = [
+      event(9, 'ps:0', 'starting', 'begin'),
+      *(event(10, task, 'training', steps_per_sec=8.0)
+        for task in ('chief:0', 'worker:0', 'worker:1', 'worker:2')),
+      event(11, 'chief:0', 'left', worker='worker:0'),
+      event(12, 'chief:0', 'left', worker='worker:1'),
+      event(13, 'chief:0', 'joined', worker='worker:1'),
+      # It has made the last step; the chief has seen that.
+      event(14, 'worker:2', 'ended'),
+      event(15, 'chief:0', 'left', worker='worker:2'),
+      event(15, 'chief:0', 'ended')]
+  hand_written.write_events(
+      tmp_path, *before, *(one._replace(session=2) for one in after))
+  assert plan.read_size(tmp_path) == {
+      'model_mb': 1e-3, 'largest_mb': 1e-3, 'step_ms': 125.0, 'workers': 3,
+      'ps': 1}
 
 
 def _run_lines(capsys, run_dir, **flags):

@@ -59,6 +59,19 @@ def test_a_file_system_without_locks_stops_no_launch(tmp_path, monkeypatch):
     assert number == 1
 
 
+def test_a_new_directory_is_shared_with_no_other_run(tmp_path):
+  path = str(tmp_path / 'runs/a')
+  assert [run_files.new_dir('logs_dir', path) for _ in range(3)] == [
+      path, f'{path}-2', f'{path}-3']
+  assert all((tmp_path / 'runs' / name).is_dir() for name in ('a', 'a-3'))
+
+
+def test_a_new_directory_that_cannot_be_made_is_named(tmp_path):
+  (tmp_path / 'runs').touch()
+  with pytest.raises(ValueError, match='`logs_dir` must be a directory'):
+    run_files.new_dir('logs_dir', str(tmp_path / 'runs/a'))
+
+
 @pytest.mark.parametrize('argument', ['model_dir', 'logs_dir'])
 def test_a_remote_directory_is_not_made_here(tmp_path, monkeypatch, argument):
   monkeypatch.chdir(tmp_path)

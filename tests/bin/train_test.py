@@ -3,6 +3,7 @@
 """Tests of the program's command line; tests/distributed has it train."""
 
 import dataclasses
+import os
 import pathlib
 import re
 import subprocess
@@ -63,3 +64,23 @@ except KeyboardInterrupt as e:
                          capture_output=True, text=True, timeout=120)
   assert ended.stdout == (
       'stopped, the same command with --model_dir=runs/a continues\n')
+
+
+def test_runs_of_one_second_have_directories_of_their_own(tmp_path):
+  program = '''
+import time
+from tfplugin.bin import train
+time.strftime = lambda form: 'runs/a'
+train.train_lib.train = lambda options, terminal: print(options.model_dir)
+train.run_result.show = lambda result: None
+train._COMMANDS.values = lambda: dict(
+    model_dir=None, live=False, wrapper='none', strategy='none', model='mlp')
+for _ in range(2):
+  train.main(['program'])
+'''
+  ended = subprocess.run(
+      [sys.executable, '-c', program], cwd=tmp_path, capture_output=True,
+      text=True, timeout=120, env={**os.environ, 'PYTHONPATH': os.pathsep.join(
+          [str(_ROOT), *filter(None, sys.path)])})
+  assert [line for line in ended.stdout.splitlines() if line.startswith('runs')
+          ] == ['runs/a', 'runs/a-2'], ended.stderr

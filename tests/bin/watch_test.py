@@ -12,6 +12,7 @@ from absl.testing import flagsaver
 from rich import console
 
 from tests.report import hand_written
+from tfplugin.bin import run_files
 from tfplugin.bin import watch
 
 event = hand_written.event
@@ -80,6 +81,69 @@ def test_a_task_is_lost_that_is_silent_when_the_chief_is_done(tmp_path, end):
   shown = watch.Watch(str(tmp_path))
   assert not watch.is_over(shown.states, START + 7)
   assert watch.is_over(shown.states, START + 25)
+
+
+def _over(run_dir, secs, monkeypatch):
+  monkeypatch.setattr(watch.clock, 'now', lambda: START + secs)
+  return watch.Watch(str(run_dir)).is_over
+
+
+def test_a_server_that_starts_first_is_no_run_that_is_over(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'ps:0', 'starting', 'begin'))
+  assert not watch.is_over(watch.Watch(str(tmp_path)).states, START + 99)
+
+
+def test_a_program_with_the_hook_alone_ends_with_its_training(
+    tmp_path, monkeypatch):
+  hand_written.write_events(
+      tmp_path, event(0, 'chief:0', 'training', 'begin', step=1),
+      event(9, 'chief:0', 'training', 'end', step=7, ends_task=True))
+  assert watch.rows(watch.Watch(str(tmp_path)).states, START + 9)[0][-1] == (
+      'done')
+  # It may train again.
+  assert not _over(tmp_path, 10, monkeypatch)
+  assert _over(tmp_path, 99, monkeypatch)
+  hand_written.write_events(
+      tmp_path, event(50, 'chief:0', 'starting', 'begin'))
+  assert not _over(tmp_path, 99, monkeypatch)
+
+
+def test_the_ends_of_an_earlier_session_are_none_of_a_launch(
+    tmp_path, monkeypatch):
+  old = [event(5, task, 'ended') for task in ('chief:0', 'worker:0')]
+  hand_written.write_events(tmp_path, *old)
+  monkeypatch.setattr(run_files.clock, 'now', lambda: START + 60)
+  monkeypatch.setattr(run_files.clock, 'not_before', lambda time: None)
+  with run_files.reserved(tmp_path):
+    assert not _over(tmp_path, 99, monkeypatch)
+    hand_written.write_events(
+        tmp_path, event(70, 'worker:0', 'ended')._replace(session=2))
+    assert not _over(tmp_path, 99, monkeypatch)
+    hand_written.write_events(
+        tmp_path, event(70, 'chief:0', 'ended')._replace(session=2))
+    assert _over(tmp_path, 99, monkeypatch)
+
+
+def test_a_launch_that_ends_early_leaves_the_earlier_ends(
+    tmp_path, monkeypatch):
+  hand_written.write_events(tmp_path, event(5, 'chief:0', 'ended'))
+  with pytest.raises(ValueError, match='no logs'):
+    with run_files.reserved(tmp_path):
+      raise ValueError('no logs')
+  assert _over(tmp_path, 99, monkeypatch)
+
+
+def test_a_launch_that_failed_is_over(tmp_path, monkeypatch):
+  hand_written.write_events(
+      tmp_path, event(5, 'worker:0', 'training', step=7),
+      event(5, 'chief:0', 'dying', error='E', message='m'))
+  # Something else may restart the chief.
+  assert not _over(tmp_path, 99, monkeypatch)
+  monkeypatch.setattr(run_files.clock, 'not_before', lambda time: None)
+  monkeypatch.setattr(run_files.clock, 'now', lambda: START)
+  with run_files.reserved(tmp_path):
+    assert not _over(tmp_path, 99, monkeypatch)
+  assert _over(tmp_path, 99, monkeypatch)
 
 
 def test_a_run_that_was_stopped_is_over_and_nobody_has_died(tmp_path):

@@ -16,6 +16,8 @@ from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.processes import local_cluster
+from tfplugin.report import outcome
+from tfplugin.report.reading import run_data
 
 # Not forked: who may reach a task goes by the environment that it began with.
 pytestmark = pytest.mark.distributed
@@ -101,6 +103,35 @@ def test_a_dead_worker_ends_the_run_if_asked(tmp_path):
     launch_lib.launch(_options(tmp_path, _BY_TASK, 'worker:1', workers=2, ps=0,
                                keep_going=False))
   assert not forked_programs.left()
+
+
+# A chief that trains, as its events say, until a signal ends it.
+_TRAINS = textwrap.dedent("""
+    import json, os, pathlib, sys, time
+    task = json.loads(os.environ['TF_CONFIG'])['task']['type']
+    events = pathlib.Path(sys.argv[2], 'events', 'chief-0.jsonl')
+    if task == 'chief':
+      events.parent.mkdir()
+      events.write_text(json.dumps({
+          'version': 1, 'time': time.time(), 'pid': os.getpid(),
+          'task': 'chief:0', 'name': 'training', 'kind': 'begin', 'step': 7,
+          'session': int(os.environ['TFPLUGIN_SESSION'])}) + '\\n')
+    while task != sys.argv[1] or not events.exists():
+      time.sleep(.01)
+    raise SystemExit('no space left')
+    """)
+
+
+@pytest.mark.parametrize('job', ['ps', 'worker'])
+def test_the_report_says_that_the_run_failed(tmp_path, job):
+  model_dir = str(tmp_path / 'model')
+  with pytest.raises(local_cluster.RoleError, match=f'{job}:0 ended with st'):
+    launch_lib.launch(_options(
+        tmp_path, _TRAINS, job, model_dir, model_dir=model_dir,
+        keep_going=False))
+  section = outcome.measure(run_data.read(model_dir), {'goodput': None})
+  assert [(s['number'], s['outcome']) for s in section['sessions']] == [
+      (1, 'failed at step 7')]
 
 
 def test_the_run_goes_on_without_a_worker(tmp_path):

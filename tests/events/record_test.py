@@ -49,6 +49,31 @@ def test_another_version_is_passed_over():
   assert record.decode(b'{"version": 2, "new": "format"}') is None
 
 
+@pytest.mark.parametrize('before, event, is_new', [
+    ({'pid': 1}, {'pid': 2}, True), ({}, {}, False),
+    # In a container each process has the pid 1.
+    ({}, {'name': 'coming_back', 'details': {'what': 'process'}}, True),
+    ({}, {'name': 'coming_back', 'details': {'what': 'session'}}, False),
+    ({'name': 'training', 'kind': 'instant'}, {'name': 'starting'}, True),
+    ({'name': 'ended', 'kind': 'instant'}, {'name': 'starting'}, True),
+    ({'name': 'training', 'kind': 'end'}, {'name': 'starting'}, False),
+    ({'name': 'coming_back', 'details': {'what': 'process'}},
+     {'name': 'starting'}, False)])
+def test_which_process_wrote_an_event(before, event, is_new):
+  pair = [_EVENT._replace(**{'details': {}, **changes})
+          for changes in (before, event)]
+  assert record.is_new_process(*pair) is is_new
+  assert len(record.by_process(pair)) == 1 + is_new
+
+
+@pytest.mark.parametrize('name, details, is_done', [
+    ('ended', {}, True), ('training', {'ends_task': True}, True),
+    ('training', {}, False), ('stopped', {}, False)])
+def test_which_events_are_of_work_that_is_done(name, details, is_done):
+  event = _EVENT._replace(name=name, kind='end', details=details)
+  assert record.is_done(event) is is_done
+
+
 def _page():
   return (_ROOT / 'docs/events.md').read_text(encoding='utf-8')
 

@@ -73,6 +73,25 @@ def test_a_new_address_is_there_before_the_end(ps, monkeypatch, tmp_path):
   assert ps.wait(_LIMIT) == -signal.SIGKILL
 
 
+@pytest.mark.parametrize('text', [
+    'kill ps:0 at step 1', 'stop ps:0 for 1 s at step 1',
+    'terminate ps:0 at step 1'])
+def test_a_signal_without_effect_is_an_error(monkeypatch, text):
+  monkeypatch.setattr(os, 'getpid', lambda: 1)
+  monkeypatch.setattr(os, 'kill', lambda *sent: pytest.fail(str(sent)))
+  with pytest.raises(RuntimeError, match=f'"{text}" would have no effect'):
+    _send(text, 1)
+
+
+def test_a_signal_that_the_first_process_handles_has_an_effect(monkeypatch):
+  sent = []
+  monkeypatch.setattr(os, 'getpid', lambda: 1)
+  monkeypatch.setattr(os, 'kill', lambda *pair: sent.append(pair))
+  monkeypatch.setattr(signal, 'getsignal', lambda number: print)
+  _send('terminate chief:0 at step 1', 1)
+  assert sent == [(1, signal.SIGTERM)]
+
+
 def test_an_upgrade_begins_with_a_stop_on_request(ps):
   _send('upgrade ps:0 to new/bin/python at step 1', ps.pid)
   assert ps.wait(_LIMIT) == -signal.SIGTERM

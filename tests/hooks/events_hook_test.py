@@ -13,6 +13,7 @@ from tfplugin.bin import ports
 from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
 from tfplugin.events import event_log
+from tfplugin.events import record
 from tfplugin.hooks import events_hook
 
 tf1 = tf.compat.v1
@@ -84,6 +85,20 @@ def test_drops_are_counted(tmp_path, behavior):
   assert [(e[2]['num_dropped'], e[2]['num_applied'])
           for e in _events(tmp_path, 'dropping')] == [
               (0, 1), (0, 2), (0, 3), (0, 3)]
+
+
+def test_a_program_may_train_twice(tmp_path):
+  for steps in (2, 4):
+    _train(tmp_path, estimator.drop_stale_gradients(_model_fn, staleness=0),
+           steps=steps)
+  events = event_files.read_file(
+      event_files.path_of(tmp_path, 'chief:0')).events
+  assert len(record.by_process(events)) == 1
+  assert (events[-1].name, events[-1].kind) == ('training', 'end')
+  assert record.is_done(events[-1])
+  assert {event.session for event in events} == {1}
+  # The next process begins the next session.
+  assert event_log.EventLog(tmp_path, 'chief:0', pid=1).session == 2
 
 
 @pytest.mark.parametrize('has_strategy', [False, True])
@@ -179,7 +194,8 @@ def test_lines_are_no_more_than_the_clock_says(tmp_path):
 def test_the_log_of_the_recording_is_taken(tmp_path):
   with event_log.recording(tmp_path / 'run', 'worker:3'):
     _train(tmp_path / 'model', steps=1)
-  assert _events(tmp_path / 'run', 'training', 'worker:3')
+  assert not any(record.ENDS_TASK in details for _, _, details in _events(
+      tmp_path / 'run', 'training', 'worker:3'))
   assert not event_files.events_dir(tmp_path / 'model').exists()
 
 

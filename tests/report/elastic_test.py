@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distances, spreads and moves of workers whose distances are known."""
 
+import json
 import math
 
 import numpy as np
@@ -51,6 +52,33 @@ def test_the_share_that_moves(tmp_path, options, rate):
                              strategy='none', **options)
   section = elastic.measure(run_data.read(tmp_path))
   assert section['moving_rate'] == pytest.approx(rate)
+
+
+def test_a_worker_of_an_earlier_session_has_no_part_in_the_spread(tmp_path):
+  _write(tmp_path)
+  hand_written.write_events(tmp_path, *(
+      event(secs, task, 'starting', 'begin', pid=9)._replace(session=2)
+      for secs, task in ((10, 'chief:0'), (10, 'worker:1'))))
+  for task, *pairs in (('chief:0', (11, 2.0), (13, 2.5)),
+                       ('worker:1', (12, 2.25))):
+    hand_written.write_events(tmp_path, *(
+        hand_written.sample(secs, task, 9, 0, {'elastic distance': value}, pid=9
+                            )._replace(session=2) for secs, value in pairs))
+  curve = elastic.measure(run_data.read(tmp_path))['spread']['distance']
+  assert (curve['x'], curve['y']) == ([2, 3, 4, 12, 13], [1, 3, 5, .25, .25])
+
+
+def test_a_setting_that_differs_between_sessions_is_not_shown(tmp_path):
+  _write(tmp_path)
+  hand_written.write_events(tmp_path, event(
+      10, 'chief:0', 'starting', 'begin', pid=9)._replace(session=2))
+  options = {'wrapper': 'elastic_average', 'moving_rate': 0.25}
+  hand_written.write_options(tmp_path, communication_period=8, **options)
+  (tmp_path / 'train_options-1.json').write_text(json.dumps(
+      {**options, 'communication_period': 4}))
+  section = elastic.measure(run_data.read(tmp_path))
+  assert section['moving_rate'] == 0.25
+  assert section['communication_period'] is None
 
 
 def test_groups_are_those_of_the_summaries(tmp_path):

@@ -32,9 +32,21 @@ def _measured(tmp_path, *events):
      'finished at step 1,234'),
     ([event(10, 'chief:0', 'dying', error='ValueError', message='')],
      'failed at step 1,234'),
+    # The launcher stops the others.
+    ([event(10, 'chief:0', 'dying', error='ValueError', message=''),
+      event(11, 'worker:0', 'stopped', signal='SIGTERM', step=1230)],
+     'failed at step 1,234'),
+    # It has stopped the chief because another task failed.
+    ([event(10, 'worker:0', 'dying', error='ValueError', message=''),
+      event(11, 'chief:0', 'stopped', step=1234, saved_step=1234),
+      event(12, 'chief:0', 'dying', error='RoleError', message='')],
+     'failed at step 1,234'),
     ([event(10, 'chief:0', 'stopped', step=1234, saved_step=1234)],
      'stopped on request at step 1,234, saved model.ckpt-1234, the same '
      'command continues'),
+    # A program with `EventsHook` alone.
+    ([event(10, 'chief:0', 'training', 'end', step=1234, ends_task=True)],
+     'finished at step 1,234'),
     ([], 'still running, or was killed at step 1,234')])
 def test_how_a_session_ends(tmp_path, events, text):
   found = _measured(tmp_path, *events)

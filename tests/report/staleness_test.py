@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Histograms and dropped fractions of gradients whose staleness is known."""
 
+import json
+
 import pytest
 
 from tests.report import hand_written
@@ -13,6 +15,17 @@ event = hand_written.event
 
 def _measure(tmp_path):
   return staleness.measure(run_data.read(tmp_path))
+
+
+def test_sessions_with_several_bounds_have_none(tmp_path):
+  hand_written.write_chaos_run(tmp_path)
+  (tmp_path / 'train_options-1.json').write_text(json.dumps(
+      {'wrapper': 'drop_stale', 'staleness': 7}))
+  hand_written.write_events(tmp_path, hand_written.event(
+      50, 'chief:0', 'starting', 'begin', pid=9)._replace(session=2))
+  section = staleness.measure(run_data.read(tmp_path))
+  assert section['bound'] is None
+  assert section['missing'] == ['The bound: the sessions have different ones.']
 
 
 def test_histograms_and_the_bound(tmp_path):

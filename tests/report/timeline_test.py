@@ -38,6 +38,20 @@ def test_a_worker_that_is_killed_and_comes_back(tmp_path):
   assert section['wall_secs'] == 40
 
 
+def test_a_program_with_the_hook_alone_does_not_die_at_its_end(tmp_path):
+  trained = [event(0, 'worker:0', 'training', 'begin'),
+             event(9, 'worker:0', 'training', 'end', ends_task=True)]
+  others = event(40, 'chief:0', 'training')
+  assert _spans(tmp_path, *trained, others) == [('training', 0, 9)]
+  # The same process trains again, and then another one.
+  hand_written.write_events(
+      tmp_path, *(one._replace(time=one.time + 15) for one in trained),
+      event(29, 'worker:0', 'starting', 'begin', pid=2))
+  assert _spans(tmp_path) == [
+      ('training', 0, 9), ('ending', 9, 15), ('training', 15, 24),
+      ('starting', 29, 40)]
+
+
 def test_without_a_fault_it_is_dead_from_its_last_word_on(tmp_path):
   assert _spans(
       tmp_path, event(0, 'worker:0', 'training', 'begin'),

@@ -12,9 +12,6 @@ Without --hosts, --slurm and --manifest, all tasks run on this machine.
 
 from __future__ import annotations
 
-import os
-import time
-
 from absl import flags
 
 from tfplugin.bin import command_line
@@ -50,7 +47,7 @@ _COMMANDS = command_line.CommandLine((
         flags.DEFINE_integer('steps', None, 'The global step at which the '
                              'program ends, for the time left that a terminal '
                              'shows with --model_dir.'),
-        flags.DEFINE_string('logs_dir', None, 'The directory of the log files. '
+        flags.DEFINE_string('logs_dir', '', 'The directory of the log files. '
                             'Default: a new one under runs/.'),
         flags.DEFINE_bool('dry_run', False, 'Starts nothing; shows the '
                           'TF_CONFIG and the command of each task.'),
@@ -155,11 +152,6 @@ def main(argv: list[str]) -> None:
   values['commands'] = values.pop('command')
   for name in ('show', 'hosts', 'commands', 'env', 'cpus', 'resources'):
     values[name] = tuple(values[name])
-  if not values['logs_dir']:
-    # All launches of a Slurm job share one directory.
-    run = (f'slurm-{os.environ.get("SLURM_JOB_ID", "")}' if values['slurm'] else
-           time.strftime('launch-%Y%m%d-%H%M%S'))
-    values['logs_dir'] = f'runs/{run}/logs'
   is_live = values.pop('live')
   say = command_line.say
   try:

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
+import os
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -84,6 +86,8 @@ def _launch(options: launch_options.LaunchOptions, layout: layouts.Layout,
   if layout.who:
     layout.check_ports()
     say(_WARNING)
+  options = dataclasses.replace(
+      options, logs_dir=options.logs_dir or _default_logs_dir(options.slurm))
   run_files.make_dir('logs_dir', options.logs_dir)
   display = live_display.Lines(say)
   if terminal is not None and options.model_dir:
@@ -102,6 +106,14 @@ def _launch(options: launch_options.LaunchOptions, layout: layouts.Layout,
   stack.enter_context(run)
   _run(options, layout, run,
        [start for start in starts if start.task in layout.own], display)
+
+
+def _default_logs_dir(is_slurm: bool) -> str:
+  """Returns a new directory; all launches of a Slurm job share one."""
+  return os.path.join(
+      f'runs/slurm-{os.environ.get("SLURM_JOB_ID", "")}' if is_slurm else
+      run_files.new_dir('logs_dir',
+                        time.strftime('runs/launch-%Y%m%d-%H%M%S')), 'logs')
 
 
 def _report_left(layout: layouts.Layout, error: type | None,

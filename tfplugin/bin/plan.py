@@ -208,23 +208,33 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
 
 
 def read_size(run_dir: str | os.PathLike) -> dict[str, float]:
-  """Returns the flags that a run's events and its newest checkpoint tell.
+  """Returns the flags that a run's newest session and checkpoint tell.
 
-  The step is the median of the workers', exchanges included.
+  The step is the median of the workers', exchanges included. A worker that has
+  left before the end does not count.
   """
   run = run_data.read(run_dir)
-  rates = [event.details['steps_per_sec'] for event in run.reading.events
+  newest = max(event.session for event in run.reading.events)
+  events = [e for e in run.reading.events if e.session == newest]
+  rates = [event.details['steps_per_sec'] for event in events
            if event.name == 'training' and
            event.details.get('steps_per_sec', 0) > 0]
   if not rates:
     raise ValueError(
-        f'RUN_DIR: no task in {run_dir} has reported steps per second. Train '
-        'for half a minute, or give --step_ms and --model_mb.')
+        f'RUN_DIR: no task in {run_dir} has reported steps per second in the '
+        'newest session. Train for half a minute, or give --step_ms and '
+        '--model_mb.')
   sizes = _sizes(run_dir)
-  jobs = [task.partition(':')[0] for task in run.events_of]
+  last = {event.task: event for event in events}
+  # The chief tells of each worker that joins or leaves.
+  told = {event.details['worker']: event.name for event in events
+          if event.name in ('joined', 'left')}
+  workers = [task for task in run.training_tasks if task in last and (
+      told.get(task) != 'left' or last[task].name == 'ended')]
+  jobs = [task.partition(':')[0] for task in last]
   return {'model_mb': sum(sizes) / 1e6, 'largest_mb': max(sizes) / 1e6,
           'step_ms': 1e3 / statistics.median(rates),
-          'workers': len(run.training_tasks), 'ps': max(1, jobs.count('ps'))}
+          'workers': len(workers), 'ps': max(1, jobs.count('ps'))}
 
 
 def _sizes(run_dir) -> list[int]:

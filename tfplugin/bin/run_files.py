@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pathlib
 import tempfile
@@ -24,6 +25,7 @@ tf1 = tf.compat.v1
 PathLike = Union[str, os.PathLike]
 
 LOCK = 'launch.lock'
+LAUNCH_ENDED = 0.0
 _REMEDY = ('Nothing was changed. Choose another `model_dir`, or move these '
            'files away.')
 
@@ -50,6 +52,20 @@ def make_dir(argument: str, path: PathLike) -> None:
                      'another.') from e
 
 
+def new_dir(argument: str, path: str) -> str:
+  """Makes a directory that no other run has; returns its path.
+
+  It is `path`, or `path-2` and so on if others exist. `argument` is the user's
+  argument that the message of a `ValueError` names.
+  """
+  make_dir(argument, os.path.dirname(path))
+  for number in itertools.count(1):
+    made = path if number == 1 else f'{path}-{number}'
+    with contextlib.suppress(FileExistsError):
+      os.mkdir(made)
+      return made
+
+
 @contextlib.contextmanager
 def reserved(model_dir: PathLike) -> Iterator[int]:
   """Prepares `model_dir` for a session, locks it and yields its number.
@@ -59,14 +75,32 @@ def reserved(model_dir: PathLike) -> Iterator[int]:
   """
   make_dir('model_dir', model_dir)
   # The lock ends when the file is closed or this process ends, even if killed.
-  with open(pathlib.Path(model_dir, LOCK), 'a') as lock:
+  with open(pathlib.Path(model_dir, LOCK), 'ab', 0) as lock:
     if model_dir_lock.is_taken(lock, model_dir):
       raise RuntimeError(
           f'model_dir is in use: another launch runs in {model_dir}. Wait for '
           'its end, or choose another directory.')
     ends = event_files.last_of_tasks(model_dir)
     clock.not_before(max((event.time for event in ends), default=0.0))
-    yield 1 + max((event.session for event in ends), default=0)
+    with contextlib.suppress(OSError):  # A full disk stops no launch.
+      lock.truncate(0)
+      lock.write(f'{clock.now()}\n'.encode())
+    try:
+      yield 1 + max((event.session for event in ends), default=0)
+    finally:
+      with contextlib.suppress(OSError):
+        lock.truncate(0)
+
+
+def launch_start(model_dir: PathLike) -> float | None:
+  """Returns when the launch in `model_dir` began; None without a launch.
+
+  It is `LAUNCH_ENDED` after its end. A launch that was killed has no end.
+  """
+  try:
+    return float(pathlib.Path(model_dir, LOCK).read_text() or LAUNCH_ENDED)
+  except (OSError, ValueError):
+    return None
 
 
 def check_model_dir(model_dir: PathLike,

@@ -11,6 +11,7 @@ servers and an evaluator. At the end it prints the result and the files.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from absl import logging
 from tfplugin.bin import command_line
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
+from tfplugin.bin import run_files
 from tfplugin.bin import techniques
 from tfplugin.bin import train_lib
 from tfplugin.bin.results import live_display
@@ -150,6 +152,9 @@ def main(argv: list[str]) -> None:
   terminal = live_display.find_terminal() if values.pop('live') else None
   with command_line.errors_of_usage():
     options = options_lib.TrainOptions(**values)
+    if is_new:
+      options = dataclasses.replace(options, model_dir=run_files.new_dir(
+          'model_dir', options.model_dir))
   with _model_dir_named(options.model_dir if is_new else None):
     run_result.show(train_lib.train(options, terminal))
 

@@ -9,6 +9,7 @@ With --use_tpu it trains on a TPU, which was never tried.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import tensorflow as tf
@@ -17,6 +18,7 @@ from absl import flags
 from absl import logging
 
 from tfplugin.bin import command_line
+from tfplugin.bin import run_files
 from tfplugin.bin import train_tpu_lib
 
 # Each flag sets the field of `TpuOptions` of the same name.
@@ -51,15 +53,19 @@ def main(argv: list[str]) -> None:
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {" ".join(argv[1:])}')
   values = _COMMANDS.values()
-  if not values['model_dir']:
+  is_new = not values['model_dir']
+  if is_new:
     values['model_dir'] = time.strftime('runs/tpu-%Y%m%d-%H%M%S')
   tf.get_logger().setLevel('ERROR')
   with command_line.errors_of_usage():
     options = train_tpu_lib.TpuOptions(**values)
+    if is_new:
+      options = dataclasses.replace(options, model_dir=run_files.new_dir(
+          'model_dir', options.model_dir))
   metrics = train_tpu_lib.train(options)
   accuracy, step = metrics['accuracy'], metrics['global_step']
   print(f'accuracy on the held-out rows: {accuracy:.4f} after {step} steps')
-  print(f'checkpoint and TensorBoard summaries: {values["model_dir"]}')
+  print(f'checkpoint and TensorBoard summaries: {options.model_dir}')
 
 
 def run() -> None:

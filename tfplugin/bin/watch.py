@@ -8,7 +8,8 @@ RUN_DIR is the model_dir of the run; its processes may be on other machines that
 share the directory. A terminal gets a bar and a table that change; a file or a
 pipe gets lines every 10 s. It waits for the first event of a run that has just
 started. It ends when every training task has done its work, was stopped or is
-lost, or by Ctrl-C.
+lost, or by Ctrl-C. It waits for the tasks of a launch that has just started in
+a RUN_DIR with earlier sessions.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from absl import app
 from absl import flags
 
 from tfplugin.bin import command_line
+from tfplugin.bin import run_files
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import live_display
 from tfplugin.bin.results import task_table
 from tfplugin.events import clock
 from tfplugin.events import event_files
+from tfplugin.events import record
 
 HEADINGS = ('task', 'step', 'steps/s', 'figures', 'state')
 # A log file or a pipe gets lines at this interval.
@@ -53,6 +56,12 @@ class Watch(task_states.TaskStates):
     self.update()
 
   @property
+  def is_over(self) -> bool:
+    """Whether the run is over; see the function of this name."""
+    return is_over(self.states, clock.now(),
+                   run_files.launch_start(self._run_dir))
+
+  @property
   def steps(self) -> int | None:
     """The global step at which the run ends; None if it is not known."""
     # A user's own program does not write its options.
@@ -71,28 +80,42 @@ def rows(states: Mapping[str, task_states.State],
           for task, state in states.items()]
 
 
-def is_over(states: Mapping[str, task_states.State], now: float) -> bool:
+def is_over(states: Mapping[str, task_states.State], now: float,
+            launched: float | None = None) -> bool:
   """Returns whether every training task is done, was stopped or is lost.
 
   A task that is silent when the chief is done is lost: the chief waits for the
-  others. `now` is in seconds since the epoch.
+  others. `now` is in seconds since the epoch. `launched` is the result of
+  `run_files.launch_start`: no task of a launch that has ended restarts.
   """
   training = {task: state for task, state in states.items()
               if task.partition(':')[0] not in _SERVING}
-  # By name the chief is the first.
-  is_chief_done = bool(training) and _is_done(training[min(training)])
+  if not training:
+    return False
+  chief = training[min(training)]  # By name the chief is the first.
+  if launched is not None and (chief.last is None or
+                               chief.last.time < launched):
+    return False
+  is_chief_done = _is_done(chief, now) or (
+      launched == run_files.LAUNCH_ENDED and _is_silent(chief, now) and
+      chief.last is not None and chief.last.name == 'dying')
+  return is_chief_done and all(
+      _is_done(state, now) or _is_silent(state, now)
+      for state in training.values())
 
-  def is_lost(state):
-    return is_chief_done and (
-        state.last is None or
-        state.secs_since(state.last, now) >= task_table.SILENT_SECS)
 
-  return all(_is_done(state) or is_lost(state) for state in training.values())
+def _is_done(state: task_states.State, now: float) -> bool:
+  if state.joined is not None and state.end:
+    return True
+  if state.last is None or state.last.name in ('ended', 'stopped'):
+    return state.last is not None
+  # With `EventsHook` alone another training may follow.
+  return record.is_done(state.last) and _is_silent(state, now)
 
 
-def _is_done(state: task_states.State) -> bool:
-  return bool(state.joined is not None and state.end) or (
-      state.last is not None and state.last.name in ('ended', 'stopped'))
+def _is_silent(state: task_states.State, now: float) -> bool:
+  return (state.last is None or
+          state.secs_since(state.last, now) >= task_table.SILENT_SECS)
 
 
 def wait_for_events(run_dir: str, watch: Watch, say: Callable[[str], None],
@@ -121,7 +144,7 @@ def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
     for line in run_summary.aligned(
         [HEADINGS, *rows(watch.states, clock.now())]):
       say(line)
-    if once or is_over(watch.states, clock.now()):
+    if once or watch.is_over:
       return
     time.sleep(_PLAIN_EVERY_SECS)
 
@@ -131,7 +154,7 @@ def follow_live(watch: Watch, terminal) -> None:
   with live_display.LiveDisplay(terminal, watch.steps, is_kept=True) as shown:
     while True:
       watch.update()
-      is_last = is_over(watch.states, clock.now())
+      is_last = watch.is_over
       shown.update(watch.states, is_last=is_last, steps=watch.steps)
       if is_last:
         return

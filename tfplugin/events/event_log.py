@@ -40,7 +40,7 @@ class EventLog:
   """
 
   def __init__(self, model_dir: str | os.PathLike | None, task: str,
-               pid: int | None = None):
+               pid: int | None = None, session: int | None = None):
     """Stores the settings; the first write opens the file.
 
     Args:
@@ -49,6 +49,7 @@ class EventLog:
         written, and a warning says so.
       task: The task, e.g. `worker:0`.
       pid: The id of the process that the events belong to; None: this process.
+      session: The session that they belong to; None: see the property.
     """
     self.task = task
     self._pid = pid or os.getpid()
@@ -58,7 +59,7 @@ class EventLog:
     self.observer: Callable[[record.Event], None] | None = None
     self._model_dir = model_dir and os.fspath(model_dir)
     self._file: int | None = None
-    self._session: int | None = None
+    self._session = session
     self._has_warned = False
     # Whether the last line is incomplete: ours, or a killed process's.
     self._is_torn = False
@@ -118,14 +119,15 @@ class EventLog:
     """The number of the session: how often the run was started.
 
     The launcher of the run sets it. Without a launcher, a task whose last event
-    is `ended` or `stopped` begins the next session. A task that failed or was
-    killed continues its session.
+    is `ended` or `stopped` begins the next session; a process that trains again
+    continues its own. A task that failed or was killed continues its session.
     """
     if self._session is None:
       self._session = int(os.environ.get(SESSION_VARIABLE) or 0)
     if not self._session:
       earlier = self.last_events()
-      is_new = not earlier or _was_over(earlier[-1])
+      is_new = not earlier or _was_over(earlier[-1]) and (
+          earlier[-1].name != 'training' or earlier[-1].pid != self._pid)
       self._session = (earlier[-1].session if earlier else 0) + is_new
     return self._session
 
@@ -222,7 +224,7 @@ def recording(model_dir: str | os.PathLike | None,
 
 def _was_over(event: record.Event) -> bool:
   """Returns whether a task with this last event had ended its work."""
-  return event.name in ('ended', 'stopped')
+  return event.name == 'stopped' or record.is_done(event)
 
 
 def _write_last_words(log: EventLog, error: BaseException) -> None:

@@ -27,6 +27,8 @@ NAMES = ('starting', 'coming_back', 'waiting', 'training', 'sampling',
 LAST_WORDS = ('stopped', 'dying', 'ended')
 STOPPED = 'stopped on request'
 CONTINUES = 'the same command continues'
+# A detail of the end of a training after which nobody writes `ended`.
+ENDS_TASK = 'ends_task'
 # The keys that every line has.
 _COMMON = ('version', 'time', 'pid', 'task', 'name', 'kind', 'session')
 
@@ -96,6 +98,15 @@ def decode(line: bytes) -> Event | None:
   return Event(**common, details=fields)
 
 
+def is_done(event: Event) -> bool:
+  """Returns whether a task with this last event has done its work.
+
+  With `EventsHook` alone, that is the end of a training. The task may begin
+  another one.
+  """
+  return event.name == 'ended' or bool(event.details.get(ENDS_TASK))
+
+
 def is_new_process(before: Event, event: Event) -> bool:
   """Returns whether another process of a task wrote `event`, after `before`.
 
@@ -138,7 +149,7 @@ continues'
 
 def describe_end(event: Event) -> str:
   """Returns how a task ended, given its last event."""
-  if event.name == 'ended':
+  if is_done(event):
     return 'done'
   if event.name == 'stopped':
     return describe_stop(event.step, event.details.get('saved_step'))

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from tfplugin.distribute import cluster_config
 from tfplugin.events import clock
 from tfplugin.events import event_files
+from tfplugin.events import record
 from tfplugin.faults import host_names
 from tfplugin.faults import language
 from tfplugin.faults import links
@@ -41,16 +42,28 @@ class InjectedError(RuntimeError):
 
 
 def send(fault: language.Fault, pid: int) -> None:
-  """Injects a fault that is a signal into a process; or raises OSError."""
+  """Injects a fault that acts from outside into a process.
+
+  Raises OSError if the process does not allow it, and RuntimeError if the
+  signal would have no effect.
+  """
   if fault.kind in language.OUTAGES:
     begin_outage(fault.kind, pid, fault.secs, fault.strength)
     return
+  number = _SIGNALS[fault.kind]
+  if pid == os.getpid() == 1 and (
+      number in (signal.SIGKILL, signal.SIGSTOP) or
+      signal.getsignal(number) == signal.SIG_DFL):
+    raise RuntimeError(
+        f'The fault "{fault}" would have no effect: Linux keeps the first '
+        'process of a container from ending or stopping itself. Start the '
+        'container with an init, e.g. `docker run --init`.')
   if fault.kind == 'stop':
     # A stopped process cannot wake up by itself.
     _later(fault.secs, 'kill', '-CONT', str(pid))
   if fault.kind == 'new_address':
     host_names.move(fault.task)
-  os.kill(pid, _SIGNALS[fault.kind])
+  os.kill(pid, number)
 
 
 def move_clock(secs: float) -> None:
@@ -109,8 +122,8 @@ def process_of(task: str, model_dir: str) -> int:
   if told:
     pid = told[-1].pid
     names = _names_of(pid)
-    first = min(event.time for event in told if event.pid == pid)
-    if task in names or not names and _began_before(pid, first):
+    first, *_ = record.by_process(told)[-1]
+    if task in names or not names and _began_before(pid, first.time):
       return pid
   raise RuntimeError(
       'A fault must be of a task that runs on this machine and writes events '

@@ -124,6 +124,14 @@ KINDS = {
 }
 # They end the process of their task.
 ENDINGS = ('kill', 'terminate', 'new_address', 'upgrade')
+# Why a task in a container of its own cannot cause them.
+_NOT_IN_CONTAINERS = {
+    **dict.fromkeys(('kill', 'stop'), 'Linux keeps the first process of a '
+                    'container from killing or stopping itself'),
+    **dict.fromkeys(('new_address', 'upgrade'),
+                    'it needs the launcher, which does not run there'),
+    **dict.fromkeys(('partition', 'slow_link', 'lossy_link'),
+                    'it needs both ends of a connection on one machine')}
 # They last for some seconds; the task that causes them ends them.
 OUTAGES = ('cut', 'fill', 'partition', 'slow_link', 'lossy_link')
 
@@ -283,6 +291,19 @@ def check_tasks(faults: str, num_workers: int, num_ps: int,
       raise ValueError(
           f'A fault must be of a task of the run: {", ".join(tasks)}. '
           f'Received: "{fault}". Name one of these, or start more tasks.')
+
+
+def check_containers(faults: str) -> None:
+  """Raises ValueError unless each fault can occur in a task's own container."""
+  for fault in parse(faults) if faults.strip() else ():
+    why = _NOT_IN_CONTAINERS.get(fault.kind)
+    if fault.task.partition(':')[0] not in TRAINING_JOBS:
+      why = 'the chief would cause it, from another container'
+    if why:
+      raise ValueError(
+          f'`inject` with `manifest` cannot cause "{fault}": {why}. Choose '
+          'raise, terminate, cut or fill, of a task that trains; or end the '
+          'container from outside, by `kubectl delete pod` or `docker kill`.')
 
 
 def restart_command(command: Sequence[str], task: str,

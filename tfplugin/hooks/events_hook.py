@@ -63,6 +63,7 @@ class EventsSink(telemetry_hook.Sink):
     """Stores the settings of `EventsHook`."""
     self._config = config
     self._first = {} if max_steps is None else {'max_steps': int(max_steps)}
+    self._end: Mapping[str, bool] = {}
     self._log: event_log.EventLog | None = None
     self._step: tf.Variable | None = None
     self._distance: telemetry_hook.Distance | None = None
@@ -74,6 +75,7 @@ class EventsSink(telemetry_hook.Sink):
     """Finds the log, the step and the figures of the graph."""
     self._log = event_log.current()
     if self._log is None:
+      self._end = {record.ENDS_TASK: True}
       self._log = event_log.EventLog(
           self._config.model_dir, task_name(self._config))
       self._log.write('starting', record.BEGIN, **process.describe())
@@ -113,19 +115,27 @@ class EventsSink(telemetry_hook.Sink):
 
   def _write(self, report: telemetry_hook.Report, kind: str,
              figures: Mapping[str, int] = types.MappingProxyType({})) -> None:
-    counts = dict(report.values)
-    step = counts.pop(telemetry_hook.STEP)
-    self._log.write(
-        'training', kind, step=step, num_steps=report.num_steps,
-        **(self._first if kind == record.BEGIN else
-           {'steps_per_sec': round(report.steps_per_sec, 3)}))
-    exchanges = counts.pop(per_graph.EXCHANGES, None)
+    figures = {**report.values, **figures}
+    step = figures.pop(telemetry_hook.STEP)
+    if kind != record.END:
+      self._write_training(report, kind, step)
+    exchanges = figures.pop(per_graph.EXCHANGES, None)
     if exchanges is not None:
       self._log.write('exchanging', step=step, num_exchanges=exchanges,
                       **self._distance.read(report.session))
-    dropping = {**counts, **figures}
-    if dropping:
-      self._log.write('dropping', step=step, **dropping)
+    if figures:
+      self._log.write('dropping', step=step, **figures)
+    # The end is the last event: the process may begin another training.
+    if kind == record.END:
+      self._write_training(report, kind, step)
+
+  def _write_training(self, report: telemetry_hook.Report, kind: str,
+                      step: int) -> None:
+    self._log.write(
+        'training', kind, step=step, num_steps=report.num_steps,
+        **(self._first if kind == record.BEGIN else
+           {'steps_per_sec': round(report.steps_per_sec, 3)}),
+        **(self._end if kind == record.END else {}))
 
 
 def task_name(config: tf.estimator.RunConfig) -> str:

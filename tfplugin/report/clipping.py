@@ -32,8 +32,8 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   num_lines = sum(map(len, found.values()))
   limit = series.budget(num_lines)
   return {
-      'max_norm': (run.options.get('max_norm')
-                   if run.technique == 'clip' else None),
+      'max_norm': run_data.common(
+          options.get('max_norm') for options in run.options_of('clip')),
       'fractions': {name: {
           task: {'fraction': series.thin(pairs, limit),
                  'mean': sum(v for _, v in pairs) / len(pairs),

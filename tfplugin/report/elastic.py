@@ -35,7 +35,8 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   """Returns distances by worker and group, their spread, and exchanges.
 
   The spread is the largest distance of a worker less the smallest, at times
-  when all are known. An exchange moves `moving_rate` of the difference.
+  when all of the session are known. An exchange moves `moving_rate` of the
+  difference.
   """
   points = run.points(_TAGS, 'elastic distance')
   groups = _groups(run)
@@ -46,14 +47,15 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   missing = [] if points else [_NO_DISTANCE]
   missing += [] if groups else [_NO_GROUPS]
   missing += [] if exchanges else [_NO_EXCHANGES]
-  spread = _spread(points)
+  spread = _spread_of_sessions(points, run)
+  settings = run.options_of('elastic_average')
   return {
       'workers': {task: _curve(pairs, limit) for task, pairs in points.items()},
       'groups': {name: _curve(pairs, limit) for name, pairs in groups.items()},
       'spread': _curve(spread, limit) if spread else None,
-      'moving_rate': _moving_rate(run),
-      'communication_period': run.options.get('communication_period')
-                              if run.technique == 'elastic_average' else None,
+      'moving_rate': run_data.common(map(_moving_rate, settings)),
+      'communication_period': run_data.common(
+          options.get('communication_period') for options in settings),
       'num_exchanges': exchanges,
       'missing': missing,
   }
@@ -72,6 +74,18 @@ def _groups(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
                               in zip(curve.times, curve.values)]
           for tag, curve in sorted(run.scalars.get('', {}).items())
           if tag.startswith(_GROUP)}
+
+
+def _spread_of_sessions(points: Mapping[str, list],
+                        run: run_data.RunData) -> list[tuple[float, float]]:
+  """Returns the spread in each session, of the workers that it has."""
+  begins = [time - run.start for time in run.sessions.values()]
+  begins[0], spread = -np.inf, []
+  for begin, end in zip(begins, [*begins[1:], np.inf]):
+    within = {task: [pair for pair in pairs if begin <= pair[0] < end]
+              for task, pairs in points.items()}
+    spread += _spread({task: pairs for task, pairs in within.items() if pairs})
+  return spread
 
 
 def _spread(points: Mapping[str, list]) -> list[tuple[float, float]]:
@@ -93,15 +107,13 @@ def _spread(points: Mapping[str, list]) -> list[tuple[float, float]]:
     return list(zip(times.tolist(), (largest - smallest).tolist()))
 
 
-def _moving_rate(run: run_data.RunData) -> float | None:
+def _moving_rate(options: Mapping[str, Any]) -> float | None:
   """Returns the share of the difference that moves; None if unknown."""
-  if run.technique != 'elastic_average':
-    return None
-  rate = run.options.get('moving_rate')
-  if rate is not None:
+  rate = options.get('moving_rate')
+  if rate is not None or 'communication_period' not in options:
     return rate
-  return elastic.default_moving_rate(run.options['communication_period'],
-                                     run.options['workers'] + 1)
+  return elastic.default_moving_rate(options['communication_period'],
+                                     options['workers'] + 1)
 
 
 def draw(section: Mapping[str, Any]) -> panel.Panel:

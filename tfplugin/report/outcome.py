@@ -93,11 +93,11 @@ def _outcome(events: Sequence[record.Event], step: int | None,
   if chief.name == 'dying':
     return _FAILED + at
   # A worker that joined may have been stopped alone.
-  if 'stopped' in names and chief.name != 'ended':
+  if 'stopped' in names and not record.is_done(chief):
     saved = [e.details.get('saved_step') for e in last.values()]
     return record.describe_stop(
         step, max((s for s in saved if s is not None), default=None))
-  return (_FINISHED if chief.name == 'ended' else _OPEN) + at
+  return (_FINISHED if record.is_done(chief) else _OPEN) + at
 
 
 def date(seconds: float) -> str:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Report on speed: steps, rates, the balance of batches, lost time. Panel 2."""
+"""Report on speed: steps, rates, lost time. Panel 2."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfplugin.events import record
+from tfplugin.report import batches
 from tfplugin.report import panel
 from tfplugin.report import timeline
 from tfplugin.report.reading import run_data
@@ -20,10 +21,6 @@ from tfplugin.report.reading import series
 DROPPED = 'dropped gradients'
 REDONE = 'steps made twice'
 
-# Events that have the newest step; the event of a death has an old one.
-_TELL = ('training', 'saving', 'injecting')
-_NO_END, _SESSION = 'no last event', 'session lost'
-
 
 def measure(run: run_data.RunData) -> dict[str, Any]:
   """Returns steps and rates by worker, and the lost time by cause.
@@ -31,31 +28,39 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
     goodput = useful seconds / seconds of all tasks that train
 
   Useful are the seconds of training, less the shares of dropped gradients and
-  of repeated steps. Steps are repeated after the global step has fallen back to
-  a checkpoint.
+  of repeated steps in each session. Steps are repeated after the global step
+  has fallen back to a checkpoint.
   """
   tasks = run.training_tasks
-  batch_size = run.options.get('batch_size')
   limit = series.budget(2 * len(tasks) + 1)
   workers = {task: _worker(run.events_of[task], run.start, limit)
              for task in tasks}
-  num_steps = sum(w['num_steps'] for w in workers.values())
-  rates = {task: _rates(run.events_of[task], run.start) for task in tasks}
-  unit = batch_size or 1
-  missing = [] if batch_size else [
-      'Examples/s: the batch size is not known, so steps/s of all workers are '
-      'shown. tfplugin-train writes it into train_options.json.']
-  steps = _steps(run)
+  sizes = {event.session: run.options_in(event.session).get('batch_size')
+           for event in run.reading.events}
+  is_known = all(sizes.values())
+  parts = [(sizes[session] if is_known else 1, events) for task in tasks
+           for session, events in run.sessions_of(task).items()]
+  missing = [] if is_known else [
+      'Examples/s: the batch size is not known in all sessions, so steps/s of '
+      'all workers are shown. tfplugin-train writes it into '
+      'train_options.json.']
+  steps = batches.read_steps(run)
   return {
-      **steps,
-      'batches': balance(run, steps),
+      'first_step': steps.first,
+      'last_step': steps.last,
+      'redone_steps': sum(steps.undone.values()),
+      'batches': batches.balance(run, steps),
       'workers': workers,
-      'num_steps': num_steps,
-      'batch_size': batch_size,
-      'num_examples': batch_size and num_steps * batch_size,
-      'rate_unit': 'examples/s' if batch_size else 'steps/s',
-      'rate_of_all': _sum(rates.values(), unit, limit),
-      **_lost(run),
+      'num_steps': sum(w['num_steps'] for w in workers.values()),
+      'batch_size': run.options.get('batch_size'),
+      'num_examples': sum(size * series.total(events, 'num_steps')
+                          for size, events in parts) if is_known else None,
+      'rate_unit': 'examples/s' if is_known else 'steps/s',
+      'rate_of_all': _sum([
+          (begin, end, rate * size)
+          for size, events in parts
+          for begin, end, rate in _rates(events, run.start)], limit),
+      **_lost(run, steps),
       'missing': missing,
   }
 
@@ -65,7 +70,7 @@ def _worker(events: Sequence[record.Event], start: float,
   told = [e for e in events if e.name == 'training']
   rates = _rates(events, start)
   steps = [(e.time - start, e.step) for e in told if e.step is not None]
-  num_steps = series.total(told, 'num_steps')
+  num_steps = series.total(events, 'num_steps')
   secs = sum(end - begin for begin, end, _ in rates)
   return {
       'num_steps': num_steps,
@@ -79,14 +84,13 @@ def _worker(events: Sequence[record.Event], start: float,
 def _rates(events: Sequence[record.Event],
            start: float) -> list[tuple[float, float, float]]:
   """Returns begin, end and steps/s of each stretch that a task reported."""
-  rates, before = [], None
-  for event in events:
-    if event.name != 'training':
-      continue
-    rate = event.details.get('steps_per_sec')
-    if rate is not None and before is not None and before.pid == event.pid:
-      rates.append((before.time - start, event.time - start, rate))
-    before = event
+  rates = []
+  for process in record.by_process(events):
+    told = [event for event in process if event.name == 'training']
+    for before, event in zip(told, told[1:]):
+      rate = event.details.get('steps_per_sec')
+      if rate is not None:
+        rates.append((before.time - start, event.time - start, rate))
   return rates
 
 
@@ -102,10 +106,10 @@ def _stairs(
     latest = end
 
 
-def _sum(rates, unit: int, limit: int) -> dict[str, Any]:
+def _sum(rates: Sequence[tuple[float, float, float]],
+         limit: int) -> dict[str, Any]:
   """Returns the sum over the tasks at each time."""
-  changes = sorted((time, change * unit) for task in rates
-                   for begin, end, rate in task
+  changes = sorted((time, change) for begin, end, rate in rates
                    for time, change in ((begin, rate), (end, -rate)))
   points, level = {}, 0.0
   for time, change in changes:
@@ -114,36 +118,11 @@ def _sum(rates, unit: int, limit: int) -> dict[str, Any]:
   return series.thin(points.items(), limit)
 
 
-def _steps(run: run_data.RunData) -> dict[str, int | None]:
-  """Returns first and last global step, and the number of repeated steps."""
-  first, top, redone = None, None, 0
-  # This task restores for all; the step that another one reads may be late.
-  restorer = (run.training_tasks or [None])[0]
-  for event in run.reading.events:
-    if event.step is None:
-      continue
-    if event.task == restorer and _restores(event):
-      first = event.step if first is None else first
-      redone += max((top or 0) - event.step, 0)
-      top = event.step
-    elif event.name in _TELL:
-      first = event.step if first is None else first
-      top = max(top or 0, event.step)
-  return {'first_step': first, 'last_step': top, 'redone_steps': redone}
-
-
-def _restores(event: record.Event) -> bool:
-  """Returns whether a session was just made, from a checkpoint or from a ps."""
-  return (event.name == 'starting' or event.name == 'coming_back' and
-          event.details.get('what') == 'session')
-
-
-def _lost(run: run_data.RunData) -> dict[str, Any]:
+def _lost(run: run_data.RunData, steps: batches.Steps) -> dict[str, Any]:
   """Returns the seconds of each task and of all tasks, by cause."""
   spans = timeline.spans_of(run)
-  tasks = {task: _task_secs(spans[task], run.events_of[task])
+  tasks = {task: _task_secs(spans[task], run, task, steps)
            for task in run.training_tasks}
-  _move_redone(tasks, _steps(run))
   causes = dict.fromkeys(cause for secs in tasks.values() for cause in secs)
   of_all = {cause: sum(secs.get(cause, 0.0) for secs in tasks.values())
             for cause in causes}
@@ -158,113 +137,28 @@ def _lost(run: run_data.RunData) -> dict[str, Any]:
   }
 
 
-def _task_secs(spans: Sequence[timeline.Span],
-               events: Sequence[record.Event]) -> dict[str, float]:
-  secs = {}
+def _task_secs(spans: Sequence[timeline.Span], run: run_data.RunData,
+               task: str, steps: batches.Steps) -> dict[str, float]:
+  """Returns a task's seconds by cause; each session has its own shares."""
+  secs = collections.Counter()
   for span in spans:
-    secs[span.state] = secs.get(span.state, 0.0) + span.secs
-  dropped = series.total(events, 'num_dropped')
-  applied = series.total(events, 'num_applied')
-  if dropped:
-    _move(secs, DROPPED, dropped / (dropped + applied))
-  return secs
-
-
-def _move_redone(tasks: Mapping[str, dict[str, float]],
-                 steps: Mapping[str, int | None]) -> None:
-  """Moves the time of lost steps to their cause, by one share for all tasks."""
-  redone = steps['redone_steps']
-  if redone:
-    kept = steps['last_step'] - steps['first_step']
-    for secs in tasks.values():
-      _move(secs, REDONE, redone / (kept + redone))
-
-
-def _move(secs: dict[str, float], cause: str, share: float) -> None:
-  training = secs.get(timeline.TRAINING, 0.0)
-  secs[timeline.TRAINING] = training * (1 - share)
-  secs[cause] = training * share
-
-
-def balance(run: run_data.RunData,
-            steps: Mapping[str, int | None]) -> dict[str, Any] | None:
-  """Returns the balance of the batches, or None if the events lack the unit.
-
-    made + unreported = kept + dropped + undone
-
-  `steps` has the first and last global step, and the repeated ones. Tasks that
-  were lost made the `unreported` batches after their last events. If no task
-  was lost, `undone` is exact; if nothing was undone, `unreported` is. Otherwise
-  both are the least possible. `lost` has the cause of each unfinished step.
-  """
-  tasks = {task: run.events_of[task] for task in run.training_tasks}
-  units = {event.details.get('step_counts') for events in tasks.values()
-           for event in events if event.name == 'training' and
-           event.kind == record.BEGIN}
-  if len(units) != 1 or None in units:
-    return None
-  unit, = units
-  key = 'num_exchanges' if unit == 'exchanges' else 'num_steps'
-  made, dropped = ({task: series.total(events, name)
-                    for task, events in tasks.items()}
-                   for name in (key, 'num_dropped'))
-  lost = {task: list(_unfinished(events)) for task, events in tasks.items()}
-  # A step that all tasks make together has a batch of each.
-  share = len(tasks) if unit == 'rounds' else 1
-  kept = (steps['last_step'] - steps['first_step']) * share
-  surplus = sum(made.values()) - sum(dropped.values()) - kept
-  undone = max(surplus, steps['redone_steps'] * share)
-  return {
-      'unit': unit, 'made': made, 'unreported': undone - surplus,
-      'kept': kept, 'dropped': dropped, 'undone': undone,
-      'lost': {task: ends for task, ends in lost.items() if ends}}
-
-
-def _unfinished(events: Sequence[record.Event]) -> Iterator[str]:
-  """Yields the cause of each step of a task that may be unfinished."""
-  processes = {}
-  for event in events:
-    processes.setdefault(event.pid, []).append(event)
-    if event.details.get('what') == 'session':
-      yield _SESSION
-  for own in processes.values():
-    kinds = [event.kind for event in own if event.name == 'training']
-    if kinds and kinds[-1] != record.END:
-      details = own[-1].details
-      yield str(details.get('fault') or details.get('error') or _NO_END)
-
-
-def balance_tables(section: Mapping[str, Any] | None) -> list[panel.Table]:
-  """Returns the balance as rows; nothing without one."""
-  if section is None:
-    return []
-  made, dropped, lost = (section[key] for key in ('made', 'dropped', 'lost'))
-  ends = [(task, end) for task, of_task in lost.items() for end in of_task]
-  gone = [pair for pair in ends if pair[1] != _SESSION]
-  rows = [
-      ('made, as the tasks reported', sum(made.values()), _by_task(made)),
-      ('+ made after the last report of a lost task', section['unreported'],
-       _named(gone)),
-      ('= kept: counted by the global step', section['kept'], ''),
-      ('+ dropped as stale', sum(dropped.values()), _by_task(dropped)),
-      ('+ undone by a restore, or not finite', section['undone'], ''),
-      ('perhaps lost, one in each step that a fault ended', len(ends),
-       _named(ends))]
-  return [panel.Table(
-      ('exchanges' if section['unit'] == 'exchanges' else 'batches', 'number',
-       'tasks'), [(label, f'{number:,}', text)
-                  for label, number, text in rows])]
-
-
-def _named(ends: Sequence[tuple[str, str]]) -> str:
-  return '; '.join(
-      f'{task}: {end}' + (f' ({number} times)' if number > 1 else '')
-      for (task, end), number in collections.Counter(ends).items())
-
-
-def _by_task(numbers: Mapping[str, int]) -> str:
-  return ', '.join(f'{task} {number:,}' for task, number in numbers.items()
-                   if number)
+    secs[span.state] += span.secs
+  sessions = run.sessions_of(task)
+  begins = [events[0].time - run.start for events in sessions.values()]
+  for (session, events), begin, end in zip(
+      sessions.items(), begins, [*begins[1:], math.inf]):
+    trained = sum(max(0.0, min(span.end, end) - max(span.start, begin))
+                  for span in spans if span.state == timeline.TRAINING)
+    dropped = series.total(events, 'num_dropped')
+    made = dropped + series.total(events, 'num_applied')
+    redone = steps.undone[session]
+    for cause, number, of in ((DROPPED, dropped, made),
+                              (REDONE, redone, steps.kept[session] + redone)):
+      if number:
+        secs[cause] += trained * number / of
+        secs[timeline.TRAINING] -= trained * number / of
+        trained -= trained * number / of
+  return dict(secs)
 
 
 def draw(section: Mapping[str, Any]) -> panel.Panel:
@@ -305,7 +199,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
           ('task', 'steps', 'steps/s while it trained'),
           [(t, f'{w["num_steps"]:,}', '' if w['steps_per_sec'] is None else
             f'{w["steps_per_sec"]:.2f}') for t, w in workers.items()])]
-       if section['num_steps'] else []) + balance_tables(section['batches']),
+       if section['num_steps'] else []) + batches.tables(section['batches']),
       section['missing'])
 
 

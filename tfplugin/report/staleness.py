@@ -34,6 +34,7 @@ _NO_COUNTS = (
     'events.')
 _NO_BOUND = ('The bound: only tfplugin-train writes the settings of a run, '
              'into train_options.json.')
+_BOUNDS_DIFFER = 'The bound: the sessions have different ones.'
 _BOUND = {'line': {'color': '#c0392b', 'dash': 'dash'},
           'annotation_text': 'dropped beyond'}
 _FRACTIONS = ('dropped_fraction', 'share_of_made', 'share_of_applied')
@@ -47,11 +48,13 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   """
   points = run.points((_TAG,), 'staleness')
   workers = _dropped(run, series.budget(len(run.training_tasks)))
-  bound = (run.options.get('staleness') if run.technique == 'drop_stale'
-           else None)
+  bounds = {options.get('staleness')
+            for options in run.options_of('drop_stale')}
+  bound = run_data.common(bounds)
   missing = [] if points else [_NO_STALENESS]
   missing += [] if workers else [_NO_COUNTS]
-  missing += [_NO_BOUND] if (points or workers) and bound is None else []
+  if (points or workers) and bound is None:
+    missing.append(_BOUNDS_DIFFER if bounds - {None} else _NO_BOUND)
   dropped = sum(w['num_dropped'] for w in workers.values())
   made = dropped + sum(w['num_applied'] for w in workers.values())
   return {
@@ -68,10 +71,10 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
   workers = {}
   for task in run.training_tasks:
-    events = [e for e in run.events_of[task] if e.name == 'dropping']
-    if not events:
-      continue
+    events = run.events_of[task]
     dropped = series.running(events, 'num_dropped')
+    if not dropped:
+      continue
     applied = [count for _, count in series.running(events, 'num_applied')]
     made = dropped[-1][1] + applied[-1]
     workers[task] = {

@@ -143,10 +143,11 @@ class _Tracker:
 
   def _die(self, time: float) -> None:
     """Records a death since the last event, and a restart at `time`."""
-    state, since, on = self._doing
+    state, since, _ = self._doing
     self._open.clear()
     killed = [t for t in self._kills if since <= t <= time]
-    if state is None:
+    if state is None or record.is_done(self._last):
+      self._doing = (None, time, ())
       return
     if killed:
       self._add(killed[-1])
@@ -159,7 +160,8 @@ class _Tracker:
     is_quiet = end - self._last.time > SILENT_SECS
     if is_quiet and self._doing[0] == TRAINING:
       self._doing = (SILENT, *self._doing[1:])
-    self._add(end)
+    if not record.is_done(self._last):
+      self._add(end)
     return self._spans
 
   def _follow(self, event: record.Event) -> None:

@@ -18,12 +18,13 @@ from tfplugin.distribute import cluster_config
 _ROOT = pathlib.Path(__file__).absolute().parents[3]
 
 
-def _document(claim='runs=/runs', claim_size='', resources=(), **settings):
+def _document(claim='runs=/runs', claim_size='', resources=(), max_restarts=4,
+              **settings):
   tasks = cluster_config.tasks_of(
       {'ps': [''], 'chief': [''], 'worker': ['', '']}, True)
   policy = restarts.RestartPolicy(
       restarts.parse('chief=never,ps=always,worker=on_failure,evaluator=never'),
-      max_restarts=4)
+      max_restarts=max_restarts)
   document, = compose.compose(
       task_settings.make_starts(tasks, ('python', 'a.py', '$HOME'),
                                 task_settings.parse(**settings), ''),
@@ -57,6 +58,11 @@ def test_tasks_start_again_and_words_stay_as_they_are():
   assert services['ps-0']['environment']['A'] == '$$(B)'
 
 
+def test_no_restart_is_no_limit_of_nought():
+  services = _document(max_restarts=0)['services']
+  assert {service['restart'] for service in services.values()} == {'no'}
+
+
 def test_amounts_are_those_of_compose():
   services = _document(resources=[
       'all=cpu=500m,memory=4Gi', 'worker=cpu=4,memory=1G,gpu=2'])['services']
@@ -78,6 +84,7 @@ def test_a_service_without_gpus_reserves_none():
 @pytest.mark.parametrize('settings, words', [
     ({'claim_size': '20Gi'}, '`claim_size` has no effect.*20Gi'),
     ({'resources': ['all=hugepages=4']}, "Received: 'hugepages'"),
+    ({'resources': ['all=cpu=0m']}, "more than 0 CPUs. Received: '0m'"),
     ({'resources': ['all=memory=500m']}, "at least 1 byte.*Received: '500m'")])
 def test_what_compose_has_not_is_refused(settings, words):
   with pytest.raises(ValueError, match=words):

@@ -8,6 +8,8 @@ import pytest
 
 from tfplugin.bin.launches import launch_options
 
+_MANIFEST = {'manifest': 'kubernetes', 'image': 'a'}
+
 
 @pytest.mark.parametrize('settings, message', [
     ({'command': ()}, 'program to start must follow the flags'),
@@ -38,6 +40,16 @@ from tfplugin.bin.launches import launch_options
      '`cpus` has no effect with `manifest`'),
     ({'manifest': 'tfjob', 'image': 'a', 'model_dir': '/a'},
      '`model_dir` has no effect with `manifest`'),
+    ({**_MANIFEST, 'inject': 'nan chief:0 at step 1; kill chief:0 at step 9'},
+     '"kill chief:0 at step 9": Linux keeps .* Choose raise, terminate'),
+    ({**_MANIFEST, 'inject': 'stop chief:0 for 1 s at step 9'},
+     'Linux keeps the first'),
+    ({**_MANIFEST, 'inject': 'terminate ps:0 at step 9'},
+     'from another container. Choose'),
+    ({**_MANIFEST, 'inject': 'upgrade worker:0 to python at step 9'},
+     'needs the launcher'),
+    ({**_MANIFEST, 'inject': 'partition chief:0 for 1 s at step 9'},
+     'needs both ends of'),
     ({'grep': '['}, '`grep` must be a regular expression'),
     ({'steps': 0, 'model_dir': 'a'},
      '`steps` must be an integer of at least 1'),
@@ -48,6 +60,15 @@ def test_a_bad_setting_is_refused(settings, message):
   with pytest.raises(ValueError, match=message):
     launch_options.LaunchOptions(
         **{'command': ('python3',), 'logs_dir': 'logs', **settings})
+
+
+@pytest.mark.parametrize('fault', [
+    'raise worker:0 at step 3', 'nan chief:0 at step 3',
+    'slow chief:0 by 1 s at step 3', 'terminate chief:0 at step 3',
+    'cut worker:0 for 1 s at step 3', 'fill chief:0 for 1 s at step 3',
+    'damage chief:0 at step 3'])
+def test_a_manifest_takes_faults_of_a_container_alone(fault):
+  launch_options.LaunchOptions(('a',), 'logs', inject=fault, **_MANIFEST)
 
 
 def test_tasks_without_a_ps_start_again_together():

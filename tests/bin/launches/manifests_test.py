@@ -197,6 +197,15 @@ def test_a_tf_job_has_the_names_that_its_operator_looks_for():
     assert all(entry['name'] != 'TF_CONFIG' for entry in container['env'])
 
 
+@pytest.mark.parametrize('has_evaluator, policy', [
+    (True, 'None'), (False, 'Running')])
+def test_the_last_evaluation_is_not_cut_off(has_evaluator, policy):
+  starts = [start for start in _starts()
+            if has_evaluator or start.task.type != 'evaluator']
+  job = _by_name(manifests.tf_job(starts, _pods()))['TFJob', 'mnist']
+  assert job['spec']['runPolicy']['cleanPodPolicy'] == policy
+
+
 @pytest.mark.parametrize('make, name', [
     (manifests.kubernetes, ('Job', 'mnist-ps')),
     (manifests.tf_job, ('TFJob', 'mnist'))])

@@ -91,6 +91,15 @@ def test_the_processes_of_a_session_add_up(tmp_path):
   assert samples.status.first_time == hand_written.START + 1
 
 
+def test_a_container_has_the_pid_of_the_one_before(tmp_path):
+  hand_written.write_events(
+      tmp_path, hand_written.event(0, 'chief:0', 'starting', 'begin'),
+      _sample(1, 3, 2), hand_written.event(
+          9, 'chief:0', 'coming_back', what='process'), _sample(9, 5, 4))
+  assert (_read(tmp_path).num_steps, _read(tmp_path).counts) == (
+      8, {'dropped': 6})
+
+
 def test_counts_of_a_session_that_was_lost_add_up():
   """The process goes on: it counts its steps on, and what it drops anew."""
   samples = status.StatusOfTask()

@@ -14,6 +14,8 @@ from tfplugin.bin.processes import supervision
 from tfplugin.bin.processes import watches
 from tfplugin.distribute import cluster_config
 from tfplugin.events import record
+from tfplugin.report import outcome
+from tfplugin.report.reading import run_data
 
 _LIMIT = 60
 # As a task that trains tells it: a step, and after it none.
@@ -108,6 +110,71 @@ def test_a_run_that_does_not_go_on_without_its_worker(tmp_path):
   assert 'no space left' in str(error) and not said
   assert [t.status for t in run.summary] == ['ended', 'failed']
   assert _written(tmp_path)['error'] == str(error)
+
+
+# A chief that stops on request, as `train_and_evaluate` does.
+_STOPS = """
+import pathlib, signal, sys, time
+def stop(*unused):
+  with file.open('a') as events:
+    events.write(sys.argv[3])
+  raise SystemExit(143)
+signal.signal(signal.SIGTERM, stop)
+file = pathlib.Path(sys.argv[1], 'events', 'chief-0.jsonl')
+file.parent.mkdir()
+file.write_text(sys.argv[2])
+time.sleep(60)
+"""
+_FAILS = """
+import pathlib, sys, time
+while not pathlib.Path(sys.argv[1], 'events', 'chief-0.jsonl').exists():
+  time.sleep(.01)
+raise SystemExit('no space left')
+"""
+
+
+@pytest.mark.parametrize('job, settings', [
+    ('ps', {}), ('worker', {'keep_going': False})])
+@pytest.mark.parametrize('chief', [
+    [_STOPS, record.encode(record.Event(
+        2.0, 1, 'chief:0', 'stopped', 'instant',
+        {'signal': 'SIGTERM', 'step': 7}, 3)).decode()],
+    [_TELLS, '60']])
+def test_the_report_says_that_the_run_failed(tmp_path, chief, job, settings):
+  code, argument = chief
+  step = json.loads(_STEP) | {'session': 3}
+  _, _, error = _run(tmp_path, {
+      'chief': [code, str(tmp_path), json.dumps(step) + '\n', argument],
+      job: [_FAILS, str(tmp_path)]}, session=3, **settings)
+  assert f'{job}:0 ended with status 1' in str(error)
+  run = run_data.read(tmp_path)
+  section = outcome.measure(run, {'goodput': None})
+  # The event of the launcher is of the same session.
+  assert [(s['number'], s['outcome']) for s in section['sessions']] == [
+      (3, 'failed at step 7')]
+  death, = (e for e in run.reading.events if e.name == 'dying')
+  assert f'{job}:0 ended with status 1' in death.details['message']
+
+
+@pytest.mark.parametrize('details, has_stopped', [
+    ({}, True), ({'ends_task': True}, False)])
+def test_a_task_that_is_done_is_not_stopped(tmp_path, details, has_stopped):
+  event = json.loads(_STEP) | {'kind': 'end', **details}
+  run = supervision.SupervisedRun(
+      supervision.Settings(str(tmp_path / 'logs'), tmp_path / 'summary.json',
+                           str(tmp_path)), {},
+      [cluster_config.Task('chief', 0)], print)
+  with pytest.raises(KeyboardInterrupt):
+    with run:
+      role = run.start(cluster_config.Task('chief', 0), [
+          sys.executable, '-c', _TELLS, str(tmp_path),
+          json.dumps(event) + '\n', '0'], {})
+      while role.status is None:
+        run.cluster.check()
+        time.sleep(0.02)
+      raise KeyboardInterrupt
+  last = run_data.read(tmp_path).reading.events[-1]
+  assert (last.name == 'stopped') is has_stopped
 
 
 def test_a_restart_is_told(tmp_path):

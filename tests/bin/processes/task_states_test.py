@@ -65,9 +65,11 @@ def test_a_time_to_come_is_now(tmp_path):
       'is training, step 8; its last event came 0 s ago')
 
 
-def test_a_new_process_has_begun_nothing(tmp_path):
+@pytest.mark.parametrize('next_pid', [1, 2])
+def test_a_new_process_has_begun_nothing(next_pid):
   state = task_states.State()
-  for pid, name, kind in ((1, 'saving', 'begin'), (2, 'starting', 'begin')):
+  for pid, name, kind in ((1, 'saving', 'begin'),
+                          (next_pid, 'starting', 'begin')):
     state.take(record.Event(1.0, pid, 'chief:0', name, kind, {}))
   assert list(state.open) == ['starting']
 

@@ -146,7 +146,9 @@ def _run_to_end(tmp_path, codes, last='training', secs=1.0, limit_secs=0.3,
       role = cluster.start(
           cluster_config.Task(job, 0), [sys.executable, '-c', code], {})
       if job == 'worker' and last is not None:
-        event_log.EventLog(tmp_path, role.task.name, role.pid).write(last)
+        name, *details = last.split()
+        event_log.EventLog(tmp_path, role.task.name, role.pid).write(
+            name, **dict.fromkeys(details, True))
     states.update()
     deadline = time.monotonic() + _LIMIT
     # Else the watch may end a worker that has not had the time to fail.
@@ -192,11 +194,13 @@ def test_a_worker_that_would_start_again_is_given_up(tmp_path):
 
 @pytest.mark.parametrize('codes, last', [
     ({**_OTHERS, 'worker': _HANGS}, 'ended'),
+    ({**_OTHERS, 'worker': _HANGS}, 'training ends_task'),
     ({**_OTHERS, 'worker': _HANGS}, None),  # It has ten times as long.
     ({**_OTHERS, 'ps': _HANGS, 'worker': _HANGS}, 'training'),
     ({**_OTHERS, 'chief': _HANGS, 'worker': _HANGS}, 'training'),
     ({'chief': _ENDS, 'worker': _HANGS}, 'training')],
-                         ids=['trained', 'unknown', 'ps', 'chief', 'no ps'])
+                         ids=['trained', 'hook alone', 'unknown', 'ps', 'chief',
+                              'no ps'])
 def test_a_worker_that_may_have_work_to_do_is_left(tmp_path, codes, last):
   cluster, said = _run_to_end(tmp_path, codes, last)
   assert not said and not cluster.lost

@@ -73,5 +73,10 @@ def test_a_process_that_counts_further_than_the_one_before_adds_all():
   assert series.total([_event(1, 1, n=3), _event(2, 2, n=8)], 'n') == 11
 
 
+def test_a_container_has_the_pid_of_the_one_before():
+  killed = hand_written.event(3, 'worker:0', 'coming_back', what='process')
+  assert series.total([_event(1, 1, n=3), killed, _event(4, 1, n=8)], 'n') == 11
+
+
 def test_nothing_counted_is_none():
   assert series.total([_event(1, 1)], 'n') == 0

@@ -52,14 +52,17 @@ def _service(start: task_settings.Start, cluster: Mapping[str, Sequence[str]],
              pods: manifests.Pods) -> dict[str, Any]:
   variables = {'TF_CONFIG': cluster_config.encode(cluster, start.task),
                **start.variables}
+  # Compose's `always` would restart a task that has done its work, and
+  # `on-failure:0` has no limit.
+  is_tried_again = (pods.policy.max_restarts and
+                    pods.policy.rules[start.task.type] != restarts.NEVER)
   service: dict[str, Any] = {
       'image': pods.image,
       'command': [_verbatim(word) for word in start.command],
       'environment': {name: _verbatim(value)
                       for name, value in variables.items()},
-      # Compose's `always` would restart a task that has done its work.
-      'restart': ('no' if pods.policy.rules[start.task.type] == restarts.NEVER
-                  else f'on-failure:{pods.policy.max_restarts}'),
+      'restart': (f'on-failure:{pods.policy.max_restarts}' if is_tried_again
+                  else 'no'),
       'stop_grace_period': f'{pods.grace_secs}s'}
   if pods.claim:
     service['volumes'] = [f'{pods.claim}:{pods.mount}']
@@ -79,6 +82,9 @@ def _resources(amounts: Mapping[str, str]) -> dict[str, Any]:
   for name, text in amounts.items():
     number = _number(text)
     if name == 'cpu':
+      if not number:  # Compose takes 0 as no limit.
+        raise ValueError('`resources` must give more than 0 CPUs. Received: '
+                         f'{text!r}. Write e.g. 500m for half a CPU.')
       limits['cpus'] = f'{number:g}'
     elif name == 'memory':
       if number < 1:  # Compose takes 0 as no limit.

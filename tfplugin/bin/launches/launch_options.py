@@ -43,7 +43,8 @@ class LaunchOptions:
   """The settings of a launch: values of `launch.py`'s flags of the same names.
 
   `command` is the program of all tasks but those in `commands`, which the flag
-  `--command` sets. `--workers=MIN:MAX` sets `max_workers`, too.
+  `--command` sets. `--workers=MIN:MAX` sets `max_workers`, too. An empty
+  `logs_dir` is a directory under runs/.
   """
 
   command: tuple[str, ...]
@@ -130,6 +131,7 @@ class LaunchOptions:
         raise ValueError(f'`{field.name}` has no effect with `manifest`. '
                          f'Received: {value!r}. Leave it out.')
     self.pods()
+    language.check_containers(self.inject)
     if self.max_workers and (
         self.manifest != manifests.KUBERNETES or not self.workers or
         self.policy().rules['worker'] == restarts.NEVER):

@@ -168,7 +168,8 @@ def kubernetes(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
 def tf_job(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
   """Returns Kubeflow's TFJob v1, whose operator writes TF_CONFIG."""
   specs = {}
-  for job, members in _by_job(starts).items():
+  jobs = _by_job(starts)
+  for job, members in jobs.items():
     container = _container(_TF_JOB_CONTAINER, members[0], [], pods)
     container['ports'] = [{'name': _TF_JOB_PORT, 'containerPort': _PORT}]
     specs[_REPLICAS[job]] = {
@@ -176,8 +177,10 @@ def tf_job(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
         'restartPolicy': _TF_JOB_POLICIES[pods.policy.rules[job]],
         'template': _template(container, {}, pods)}
   return [_object('kubeflow.org/v1', 'TFJob', pods.name, pods, {
-      # The parameter servers do not end by themselves when the run is done.
-      'runPolicy': {'cleanPodPolicy': 'Running',
+      # At the chief's end the operator deletes pods that run: a program's
+      # parameter servers may never end, but an evaluator has work to do.
+      'runPolicy': {'cleanPodPolicy': ('None' if 'evaluator' in jobs else
+                                       'Running'),
                     'backoffLimit': pods.policy.max_restarts},
       'tfReplicaSpecs': specs}), *_claims(pods), _network_policy(pods)]
 

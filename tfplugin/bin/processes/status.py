@@ -96,13 +96,17 @@ class StatusOfTask:
     """Forgets the previous session."""
     self.__init__()
 
+  def begin_process(self) -> None:
+    """Adds the counts of the next process to those of the previous one."""
+    self._counts.clear()
+
   def take(self, event: record.Event) -> None:
     """Adds the next event `sampling` of the task."""
     sample = record.sample_of(event)
     if self._last and event.session != self._last.session:
       self.begin_session()
-    if self._last and event.pid != self._last.pid:
-      self._counts.clear()
+    if self._last and record.is_new_process(self._last, event):
+      self.begin_process()
     self._last = event
     self.status = sample._replace(
         first_time=self.status.first_time if self.status else sample.time,

@@ -148,22 +148,24 @@ class SupervisedRun:
     """Writes the event `stopped` for tasks that a signal ended at once."""
     for role in self.cluster.roles:
       last = self._states.states[role.task.name].last
-      if (last is not None and last.name not in record.LAST_WORDS and
-          role not in self.cluster.lost):
-        self._write(role, 'stopped', signal='SIGTERM')
+      if last is not None and role not in self.cluster.lost and not (
+          last.name in record.LAST_WORDS or record.is_done(last)):
+        self._write(role, last.session, 'stopped', signal='SIGTERM')
     self._states.update()
 
   def _write_failure(self, error: BaseException) -> None:
     """Writes the event `dying` for a chief that was ended as another failed."""
     for role in self.cluster.roles:
       last = self._states.states[role.task.name].last
-      if role.task.type == 'chief' and last is not None and (
-          last.name not in ('dying', 'ended')):
-        self._write(role, 'dying', error=type(error).__name__,
+      if role.task.type == 'chief' and last is not None and not (
+          last.name == 'dying' or record.is_done(last)):
+        self._write(role, last.session, 'dying', error=type(error).__name__,
                     message=str(error)[:1000], step=last.step)
 
-  def _write(self, role: role_process.Role, name: str, **details) -> None:
-    log = event_log.EventLog(self._settings.model_dir, role.task.name, role.pid)
+  def _write(self, role: role_process.Role, session: int, name: str,
+             **details) -> None:
+    log = event_log.EventLog(self._settings.model_dir, role.task.name, role.pid,
+                             session)
     log.write(name, **details)
     log.close()
 

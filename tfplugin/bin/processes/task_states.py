@@ -57,6 +57,7 @@ class State:
     if self.last is not None and record.is_new_process(self.last, event):
       self.open.clear()
       self.details.clear()
+      self.samples.begin_process()
     self.last = event
     if event.name == 'injecting':
       self.faults.append(event.details['fault'])
@@ -92,7 +93,8 @@ class State:
     Of a worker that joined, the words tell when it came and left.
     """
     last = self.last
-    has_spoken = last is not None and last.name in record.LAST_WORDS
+    has_spoken = last is not None and (
+        last.name in record.LAST_WORDS or record.is_done(last))
     if self.joined is None:
       return record.describe_end(last) if has_spoken else ''
     if has_spoken and last.time >= self.joined:

@@ -154,8 +154,8 @@ class LeftBehindWatch:
     last = self._states.states[role.task.name].last
     if last is None:
       return self._limit_secs * _WITHOUT_EVENTS
-    has_trained = role.status is None and last.name in record.LAST_WORDS and (
-        last.pid == role.pid)
+    has_trained = role.status is None and last.pid == role.pid and (
+        last.name in record.LAST_WORDS or record.is_done(last))
     return float('inf') if has_trained else self._limit_secs
 
   def _end(self, cluster: local_cluster.LocalCluster,

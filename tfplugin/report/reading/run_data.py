@@ -10,6 +10,7 @@ import functools
 import os
 import pathlib
 import re
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -86,6 +87,13 @@ class RunData:
       found.setdefault(event.task, []).append(event)
     return {task: found[task] for task in sorted(found, key=_order)}
 
+  def sessions_of(self, task: str) -> dict[int, list[record.Event]]:
+    """Returns the events of a task by the number of their session."""
+    found = {}
+    for event in self.events_of[task]:
+      found.setdefault(event.session, []).append(event)
+    return found
+
   @property
   def training_tasks(self) -> list[str]:
     """The tasks that train."""
@@ -120,10 +128,29 @@ class RunData:
     """Returns the same of an earlier session."""
     return _technique(self.options_in(session))
 
+  @functools.cached_property
+  def sessions(self) -> dict[int, float]:
+    """The time of the first event of each session, by number."""
+    found = {}
+    for event in self.reading.events:
+      found.setdefault(event.session, event.time)
+    return dict(sorted(found.items()))
+
+  def options_of(self, technique: str) -> list[Mapping[str, Any]]:
+    """Returns the `options` of each session with a wrapper or strategy."""
+    return [self.options_in(session) for session in self.sessions
+            if self.technique_in(session) == technique]
+
   def options_in(self, session: int) -> Mapping[str, Any]:
     """Returns the `options` of a session."""
     last = min((n for n in self.earlier_options if n >= session), default=None)
     return self.options if last is None else self.earlier_options[last]
+
+
+def common(values: Iterable[Any]) -> Any | None:
+  """Returns the value that all sessions have; None if they differ."""
+  found = set(values)
+  return found.pop() if len(found) == 1 else None
 
 
 def _technique(options: Mapping[str, Any]) -> str | None:

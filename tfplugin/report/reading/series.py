@@ -88,18 +88,20 @@ def running(events: Iterable[record.Event],
             key: str) -> list[tuple[float, int]]:
   """Returns the sum over all processes at the time of each event.
 
-  The events are of one task, in the order of writing; `key` is the counter, and
-  events without it are skipped.
+  The events are all those of one task, in the order of writing. `key` is the
+  counter; events without it are skipped.
   """
-  sums, total, last, pid = [], 0, 0, None
-  for event in events:
-    count = event.details.get(key)
-    if count is None:
-      continue
-    begins_anew = event.pid != pid or count < last
-    total += count if begins_anew else count - last
-    last, pid = count, event.pid
-    sums.append((event.time, total))
+  sums, total = [], 0
+  for process in record.by_process(events):
+    last = 0
+    for event in process:
+      count = event.details.get(key)
+      if count is None:
+        continue
+      # A process whose session was lost may count anew.
+      total += count if count < last else count - last
+      last = count
+      sums.append((event.time, total))
   return sums
 
 
