@@ -47,26 +47,26 @@ def written(write: Callable[[], Any], directory: str, who: str,
     # The second means a file that is too large, or the end of an input.
     except (tf.errors.ResourceExhaustedError, tf.errors.OutOfRangeError,
             tf.errors.PermissionDeniedError, OSError) as e:
-      reason = _reason(e)
-      if reason is None:
+      why = reason(e)
+      if why is None:
         raise
-      is_full = reason in _FULL
+      is_full = why in _FULL
       if not is_full and not _holds_a_file(directory):
         raise OSError(
             f'model_dir must be a directory that {who} can write to. Received: '
-            f'{directory} ({reason}). Make it writable, or choose another.'
+            f'{directory} ({why}). Make it writable, or choose another.'
             ) from e
       aim = 'for space to save' if is_full else 'to write'
       now = time.monotonic()
       if now - start > limit_secs:
         remedy = 'Make room' if is_full else 'Make it writable'
         raise OSError(
-            f'{who} waited {limit_secs:g} s {aim} in {directory}: {reason}. '
+            f'{who} waited {limit_secs:g} s {aim} in {directory}: {why}. '
             f'{remedy}, and start it again.') from e
       if now - said > _SAY_EVERY_SECS:
         said = now
         tf1.logging.warning('%s waits %s in %s, %g s at most: %s.', who, aim,
-                            directory, limit_secs, reason)
+                            directory, limit_secs, why)
       is_new_try = True
       time.sleep(_RETRY_SECS)
 
@@ -114,7 +114,7 @@ class PatientSaves:
     return prepare(**arguments)
 
 
-def _reason(error: Exception) -> str | None:
+def reason(error: Exception) -> str | None:
   """Returns the file system's message; None for an error of another kind."""
   message = (error.strerror if isinstance(error, OSError) else
              error.message) or ''

@@ -155,7 +155,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
   cluster_task.check_first_run(task)
   with cluster_task.evaluation_kept(), event_log.recording(
       config.model_dir, events_hook.task_name(config), cluster=explained), \
-      cluster_task.occupied_port_named(task), chief_report.nothing_left():
+      cluster_task.occupied_port_named(task), chief_report.nothing_left(), \
+      lost_peers.exit_status_set():
     return _train_and_evaluate(
         task, estimator, train_spec, eval_spec, start_limit_secs,
         finish_limit_secs, contact_limit_secs)

@@ -1,25 +1,28 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of workers that train in step, when one of them is lost.
+"""Errors that another start may mend, and their exit status.
 
-Their sums need every worker, and TensorFlow lets no worker rejoin a run. The
-others would make a new session each second, or wait in a step, for ever. All
-must end and restart together.
+Workers that train in step are lost together. Their sums need every worker, and
+TensorFlow lets no worker rejoin a run. The others would make a new session each
+second, or wait in a step, for ever. All must end and restart together.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 from typing import Callable
 
 import tensorflow as tf
 
 from tfplugin.checkpoints import guarded_graphs
+from tfplugin.checkpoints import refused_writes
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.endings import contact
 
@@ -180,6 +183,23 @@ def loss(message: str) -> LostPeerError:
   return LostPeerError(message)
 
 
+@contextlib.contextmanager
+def exit_status_set() -> Iterator[None]:
+  """Gives an error that another start may mend the `EXIT_STATUS`.
+
+  A program that does not catch the error ends with it. These are errors of
+  tasks that are away, and of a file system that refuses to write.
+  """
+  try:
+    yield
+  except (tf.errors.OpError, OSError) as error:
+    if isinstance(error, (tf.errors.AbortedError, tf.errors.UnavailableError)
+                  ) or refused_writes.reason(error) is not None:
+      error.exit_status = EXIT_STATUS
+      sys.excepthook = functools.partial(_leave, sys.excepthook)
+    raise
+
+
 def _leave(show: Callable[..., None], kind: type, error: BaseException,
            trace: Any) -> None:
   """Ends the process, in place of `sys.excepthook`.
@@ -188,7 +208,7 @@ def _leave(show: Callable[..., None], kind: type, error: BaseException,
   worker.
   """
   show(kind, error, trace)
-  if isinstance(error, LostPeerError):
+  if getattr(error, 'exit_status', None) == EXIT_STATUS:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(EXIT_STATUS)
