@@ -107,6 +107,23 @@ def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize('form', ['drop_stale', 'elastic_strategy'])
+def test_the_evaluator_of_a_chief_alone_waits_for_its_report(form, tmp_path):
+  """The chief opens no port: it trains longer than the limit for contact."""
+  at, = clusters.addresses('chief').values()
+  clusters.run(tmp_path, {
+      f'{job}-0': {'cluster': {'chief': [at]},
+                   'task': {'type': job, 'index': 0}}
+      for job in ('chief', 'evaluator')}, form=form, batches=40, save_steps=5,
+       limits={'contact_limit_secs': 0.5}, **{'chief-0': {'secs': 0.1}})
+  clusters.check(tmp_path, 40)
+  exported, = (tmp_path / 'model/export/last').iterdir()
+  served = tf.train.load_checkpoint(str(exported / 'variables/variables'))
+  assert served.get_tensor('w') == tf.train.load_checkpoint(
+      str(tmp_path / 'model')).get_tensor('w')
+
+
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize('form', clusters.FORMS)
 def test_jobs_that_do_not_train_are_left_out(form, tmp_path):

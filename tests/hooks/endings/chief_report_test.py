@@ -4,6 +4,7 @@
 
 import pathlib
 import threading
+import time
 
 import pytest
 import tensorflow as tf
@@ -15,10 +16,10 @@ from tfplugin.hooks.endings import chief_report
 tf1 = tf.compat.v1
 
 
-def _watch(model_dir, time_limit_secs=600.0):
-  task = cluster_task.ClusterTask(
-      tf.train.ClusterSpec(ports.make_cluster(0, 1)), 'evaluator')
-  return chief_report.Watch(task, str(model_dir), time_limit_secs)
+def _watch(model_dir, time_limit_secs=600.0, cluster=None, max_steps=None):
+  cluster = ports.make_cluster(0, 1) if cluster is None else cluster
+  task = cluster_task.ClusterTask(tf.train.ClusterSpec(cluster), 'evaluator')
+  return chief_report.Watch(task, str(model_dir), time_limit_secs, max_steps)
 
 
 def _save(model_dir, step):
@@ -77,3 +78,39 @@ def test_a_chief_that_has_gone_without_a_checkpoint_is_an_error(tmp_path):
       f'for a sign of chief:0.*no checkpoint.*{tmp_path.name}.*share')):
     while watch.goes_on():
       pass
+
+
+# Clusters whose chief has no port that the evaluator could see.
+_WITHOUT_PORT = {
+    'a chief': lambda: ports.make_cluster(0, 0),
+    'a worker': lambda: {'worker': ports.make_cluster(0, 0)['chief']},
+    'unknown': lambda: {},
+}
+
+
+def _go_on_for(secs, watch):
+  end = time.monotonic() + secs
+  while time.monotonic() < end:
+    assert watch.goes_on()
+    watch.wait(0.05)
+
+
+@pytest.mark.parametrize('cluster', _WITHOUT_PORT)
+def test_a_chief_without_a_port_is_waited_for_until_it_reports(
+    cluster, tmp_path):
+  """TensorFlow starts no server in the only task of a cluster."""
+  watch = _watch(tmp_path, 0.1, _WITHOUT_PORT[cluster]())
+  _save(tmp_path, 1)
+  _go_on_for(0.5, watch)
+  _save(tmp_path, 2)
+  chief_report.write(str(tmp_path))
+  assert watch.goes_on()  # Evaluates 2.
+  assert watch.is_complete() and not watch.goes_on()
+
+
+def test_a_chief_without_a_port_has_ended_at_max_steps(tmp_path):
+  watch = _watch(tmp_path, 0.1, ports.make_cluster(0, 0), 5)
+  watch.evaluated(4)
+  assert not watch.is_complete()
+  watch.evaluated(5)
+  assert watch.is_complete()

@@ -110,17 +110,19 @@ class Watch:
     """Begins to watch.
 
     The evaluator waits up to `time_limit_secs` seconds while the chief is
-    unreachable; None waits for its report alone, as does an evaluator that
-    does not know the address of the chief. `max_steps` is the global step
-    at which training ends, or None. Once the chief has ended after it, no
+    unreachable; None waits for its report alone. So does an evaluator that does
+    not know the address of the chief, or whose chief trains alone: TensorFlow
+    starts no server in the only task of a cluster. `max_steps` is the global
+    step at which training ends, or None. Once the chief has ended after it, no
     report is needed.
     """
     self._model_dir = model_dir
     self._at_start = self._report()
     self._cluster_spec = task.cluster_spec
-    known = bool(task.training_tasks)
-    self._chief = task.training_tasks[0] if known else 'chief'
-    time_limit_secs = time_limit_secs if known else None
+    tasks = task.training_tasks
+    has_port = bool(tasks) and len(tasks) + task.num_ps > 1
+    self._chief = tasks[0] if tasks else 'chief'
+    time_limit_secs = time_limit_secs if has_port else None
     self._can_look = time_limit_secs is not None
     self._is_at_max_steps = False
     self._max_steps = max_steps
