@@ -124,6 +124,23 @@ def test_the_evaluator_of_a_chief_alone_waits_for_its_report(form, tmp_path):
       str(tmp_path / 'model')).get_tensor('w')
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('cluster', ['chief', 'none'])
+@pytest.mark.parametrize('form', ['drop_stale', 'elastic_strategy'])
+def test_an_evaluator_that_starts_after_the_end_exports(
+    form, cluster, tmp_path):
+  """The evaluator's cluster may have no other task, with a strategy."""
+  at = clusters.addresses('chief', 'evaluator')
+  of_chief = {'chief': [at['chief']]}
+  of_evaluator = {'evaluator': [at['evaluator']]} if (
+      cluster == 'none' and form in clusters.STRATEGIES) else of_chief
+  for job, jobs in (('chief', of_chief), ('evaluator', of_evaluator)):
+    clusters.run(tmp_path, {f'{job}-0': {
+        'cluster': jobs, 'task': {'type': job, 'index': 0}}}, form=form,
+         batches=20, limits={'contact_limit_secs': 3.0})
+  assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
+
+
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize('form', clusters.FORMS)
 def test_jobs_that_do_not_train_are_left_out(form, tmp_path):

@@ -3,6 +3,7 @@
 """Tests of what ends an evaluator."""
 
 import pathlib
+import socket
 import threading
 import time
 
@@ -114,3 +115,66 @@ def test_a_chief_without_a_port_has_ended_at_max_steps(tmp_path):
   assert not watch.is_complete()
   watch.evaluated(5)
   assert watch.is_complete()
+
+
+@pytest.mark.parametrize('cluster', [None, *_WITHOUT_PORT])
+def test_a_report_that_no_chief_deletes_is_of_this_run(
+    cluster, tmp_path, caplog):
+  """The evaluator was preempted in its last evaluation, and restarts."""
+  _save(tmp_path, 1)
+  chief_report.write(str(tmp_path))
+  watch = _watch(tmp_path, 1.0, cluster and _WITHOUT_PORT[cluster]())
+  assert watch.goes_on() and not watch.is_complete()
+  start = time.monotonic()
+  watch.wait(10.0**6)
+  assert time.monotonic() - start < 60.0
+  assert watch.goes_on() and watch.is_complete()
+  assert not watch.goes_on()
+  assert 'has not started again for 1 s: the training has' in caplog.text
+
+
+def test_a_report_is_of_this_run_after_some_time_without_a_limit(
+    tmp_path, monkeypatch):
+  monkeypatch.setattr(chief_report, '_EARLIER_SECS', 0.2)
+  chief_report.write(str(tmp_path))
+  watch = _watch(tmp_path, None)
+  assert not watch.is_complete()
+  time.sleep(0.3)
+  assert watch.is_complete()
+
+
+def test_a_new_chief_deletes_the_report_of_an_earlier_run_in_time(tmp_path):
+  chief_report.write(str(tmp_path))
+  watch = _watch(tmp_path, 0.3, ports.make_cluster(0, 0))
+  assert not watch.is_complete()
+  chief_report.delete(str(tmp_path))
+  _go_on_for(0.6, watch)
+  chief_report.write(str(tmp_path))
+  assert watch.is_complete()
+
+
+def test_a_chief_with_an_open_port_is_asked_for_a_new_report(tmp_path):
+  cluster = ports.make_cluster(0, 1)
+  host, port = cluster['chief'][0].split(':')
+  with socket.create_server((host, int(port))):
+    chief_report.write(str(tmp_path))
+    watch = _watch(tmp_path, 0.1, cluster)
+    _go_on_for(0.4, watch)
+  assert watch.is_complete()
+
+
+def test_the_report_of_the_same_launch_is_the_end(tmp_path, monkeypatch):
+  _save(tmp_path, 1)
+  monkeypatch.setenv('TFPLUGIN_SESSION', '2')
+  chief_report.write(str(tmp_path))
+  watch = _watch(tmp_path)
+  assert watch.goes_on() and watch.is_complete()  # Evaluates 1.
+  assert not watch.goes_on()
+  # A second call of `train_and_evaluate`, before the chief makes its own.
+  assert not _watch(tmp_path).is_complete()
+  chief_report.write(str(tmp_path))
+  for number in ('12', '3'):
+    monkeypatch.setenv('TFPLUGIN_SESSION', number)
+    assert not _watch(tmp_path).is_complete()
+  monkeypatch.delenv('TFPLUGIN_SESSION')
+  assert not _watch(tmp_path).is_complete()
