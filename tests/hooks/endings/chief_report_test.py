@@ -16,6 +16,13 @@ from tfplugin.hooks.endings import chief_report
 
 tf1 = tf.compat.v1
 
+# Clusters whose chief has no port that the evaluator could see.
+_WITHOUT_PORT = {
+    'a chief': lambda: ports.make_cluster(0, 0),
+    'a worker': lambda: {'worker': ports.make_cluster(0, 0)['chief']},
+    'unknown': lambda: {},
+}
+
 
 def _watch(model_dir, time_limit_secs=600.0, cluster=None, max_steps=None):
   cluster = ports.make_cluster(0, 1) if cluster is None else cluster
@@ -72,21 +79,16 @@ def test_a_chief_that_has_gone_is_no_more_waited_for(tmp_path, caplog):
   assert 'evaluator:0 waited 0.1 s for a sign of chief:0' in caplog.text
 
 
-def test_a_chief_that_has_gone_without_a_checkpoint_is_an_error(tmp_path):
+@pytest.mark.parametrize('cluster', [None, 'a chief', 'a worker'])
+def test_a_chief_that_has_gone_without_a_checkpoint_is_an_error(
+    cluster, tmp_path):
   """The directory of each task is on a disk of its own."""
-  watch = _watch(tmp_path, 0.1)
+  watch = _watch(tmp_path, 0.1, cluster and _WITHOUT_PORT[cluster]())
   with pytest.raises(TimeoutError, match=(
-      f'for a sign of chief:0.*no checkpoint.*{tmp_path.name}.*share')):
+      'for a sign of (chief|worker):0.*no checkpoint.*'
+      f'{tmp_path.name}.*share')):
     while watch.goes_on():
       pass
-
-
-# Clusters whose chief has no port that the evaluator could see.
-_WITHOUT_PORT = {
-    'a chief': lambda: ports.make_cluster(0, 0),
-    'a worker': lambda: {'worker': ports.make_cluster(0, 0)['chief']},
-    'unknown': lambda: {},
-}
 
 
 def _go_on_for(secs, watch):
@@ -144,6 +146,7 @@ def test_a_report_is_of_this_run_after_some_time_without_a_limit(
 
 
 def test_a_new_chief_deletes_the_report_of_an_earlier_run_in_time(tmp_path):
+  _save(tmp_path, 1)
   chief_report.write(str(tmp_path))
   watch = _watch(tmp_path, 0.3, ports.make_cluster(0, 0))
   assert not watch.is_complete()

@@ -135,10 +135,10 @@ class Watch:
 
     The evaluator waits up to `time_limit_secs` seconds while the chief is
     unreachable; None waits for its report alone. So does an evaluator that does
-    not know the address of the chief, or whose chief trains alone: TensorFlow
-    starts no server in the only task of a cluster. `max_steps` is the global
-    step at which training ends, or None. Once the chief has ended after it, no
-    report is needed.
+    not know the address of the chief. So does one with a checkpoint whose chief
+    trains alone: TensorFlow starts no server in the only task of a cluster.
+    `max_steps` is the global step at which training ends, or None. Once the
+    chief has ended after it, no report is needed.
     """
     self._model_dir = model_dir
     self._earlier = self._report()
@@ -150,10 +150,10 @@ class Watch:
     self._start = time.monotonic()
     self._cluster_spec = task.cluster_spec
     tasks = task.training_tasks
-    has_port = bool(tasks) and len(tasks) + task.num_ps > 1
+    self._has_port = bool(tasks) and len(tasks) + task.num_ps > 1
     self._chief = tasks[0] if tasks else 'chief'
-    time_limit_secs = time_limit_secs if has_port else None
-    self._can_look = time_limit_secs is not None
+    time_limit_secs = time_limit_secs if tasks else None
+    self._can_look = self._has_port and time_limit_secs is not None
     self._is_at_max_steps = False
     self._max_steps = max_steps
     self._contact = contact.Contact(
@@ -225,6 +225,8 @@ class Watch:
             f'{error} There is no checkpoint in `model_dir`, '
             f'{self._model_dir}: chief and evaluator must have one on a disk '
             'that they share.') from error
+      if not self._has_port:
+        return False
       tf1.logging.warning('%s The newest checkpoint is evaluated.', error)
       return True
     return False
