@@ -78,6 +78,7 @@ SOURCES = [
     "//tests/distribute/updates:sources",
     "//tests/distribute/variables:sources",
     "//tests/distributed:sources",
+    "//tests/distributed/data:sources",
     "//tests/distributed/joins:sources",
     "//tests/distributed/starts:sources",
     "//tests/docs:sources",

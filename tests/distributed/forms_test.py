@@ -107,6 +107,43 @@ def test_a_chief_alone_may_have_an_evaluator(form, max_steps, tmp_path):
   assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
 
 
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize('form', ['drop_stale', 'elastic_strategy'])
+def test_the_evaluator_of_a_chief_alone_waits_for_its_report(form, tmp_path):
+  """The chief opens no port: it trains longer than the limit for contact."""
+  at, = clusters.addresses('chief').values()
+  configs = {f'{job}-0': {'cluster': {'chief': [at]},
+                          'task': {'type': job, 'index': 0}}
+             for job in ('chief', 'evaluator')}
+  # Without a checkpoint the evaluator would end with an error.
+  clusters.run(tmp_path, {'chief-0': configs['chief-0']}, form=form, batches=5)
+  (tmp_path / 'model/chief.finished').unlink()
+  clusters.run(tmp_path, configs, form=form, batches=40, save_steps=5,
+               limits={'contact_limit_secs': 0.5}, **{'chief-0': {'secs': 0.1}})
+  exported, = (tmp_path / 'model/export/last').iterdir()
+  newest, served = (tf.train.load_checkpoint(str(path)) for path in (
+      tmp_path / 'model', exported / 'variables/variables'))
+  assert newest.get_tensor('global_step') == 45
+  assert served.get_tensor('w') == newest.get_tensor('w')
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize('cluster', ['chief', 'none'])
+@pytest.mark.parametrize('form', ['drop_stale', 'elastic_strategy'])
+def test_an_evaluator_that_starts_after_the_end_exports(
+    form, cluster, tmp_path):
+  """The evaluator's cluster may have no other task, with a strategy."""
+  at = clusters.addresses('chief', 'evaluator')
+  of_chief = {'chief': [at['chief']]}
+  of_evaluator = {'evaluator': [at['evaluator']]} if (
+      cluster == 'none' and form in clusters.STRATEGIES) else of_chief
+  for job, jobs in (('chief', of_chief), ('evaluator', of_evaluator)):
+    clusters.run(tmp_path, {f'{job}-0': {
+        'cluster': jobs, 'task': {'type': job, 'index': 0}}}, form=form,
+         batches=20, limits={'contact_limit_secs': 3.0})
+  assert len(list((tmp_path / 'model/export/last').iterdir())) == 1
+
+
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize('form', clusters.FORMS)
 def test_jobs_that_do_not_train_are_left_out(form, tmp_path):

@@ -214,14 +214,17 @@ def inputs_through(estimator: tf.estimator.Estimator,
                    change: Callable[[Any], Any]) -> AbstractContextManager:
   """Makes an Estimator pass the result of each input_fn through `change`.
 
-  A wrapper around an input_fn would hide the arguments that it declares.
+  A wrapper around an input_fn would hide the arguments that it declares. The
+  change is a method, not a function: a deep copy of the Estimator, which
+  TensorFlow makes for the task of a strategy, passes its own configuration.
   """
   def changed(original):
-    def changed_input(*args, **kwargs):
-      data = original(*args, **kwargs)
+    @functools.wraps(original)
+    def changed_input(self, *args, **kwargs):
+      data = original.__func__(self, *args, **kwargs)
       with tf.device('/cpu:0'):  # The device of an input_fn.
         return change(data)
-    return changed_input
+    return types.MethodType(changed_input, estimator)
 
   return replacing.replaced(estimator, _call_input_fn=changed)
 

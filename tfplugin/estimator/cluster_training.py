@@ -77,7 +77,8 @@ def train_and_evaluate(estimator: tf.estimator.Estimator,
     master: is the chief, evaluates and exports, with a strategy, too. There and
       in a single process exporters also learn of an end before `max_steps`.
     evaluator: ends when the chief has reported, or does not restart in time,
-      and the newest checkpoint is evaluated. The report ends its waits.
+      and the newest checkpoint is evaluated. The report ends its waits. A chief
+      that is the only task of its cluster opens no port, and has to report.
 
   A dataset without `tf.data.AUTOTUNE` is not tuned: the end of a session, and a
   new one after a fault, would wait for the tuning thread. Tasks that train

@@ -98,7 +98,8 @@ class _Chief:
     chief_report.write(str(self.model_dir))
 
 
-def _evaluate(chief, acts, exporter, max_steps=None, form='none'):
+def _evaluate(chief, acts, exporter, max_steps=None, form='none',
+              contact_limit_secs=30.0):
   """Evaluates; `acts` are done when an input is asked for, one each time."""
   def input_fn():
     if acts:
@@ -110,7 +111,7 @@ def _evaluate(chief, acts, exporter, max_steps=None, form='none'):
       tf.estimator.TrainSpec(_data, max_steps=max_steps),
       tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
                             throttle_secs=0, exporters=exporter),
-      contact_limit_secs=30.0)
+      contact_limit_secs=contact_limit_secs)
 
 
 def _exported(chief):
@@ -269,3 +270,18 @@ def test_an_exporter_that_has_written_does_not_write_the_same_again(
   _evaluate(chief, [chief.report], exporter)
   assert _steps_evaluated(chief) == [3]
   assert exporter.were_last == [False]
+
+
+@pytest.mark.parametrize('session, limit', [('4', 10.0**6), ('', 3.0)])
+@pytest.mark.parametrize('form', ['none', 'drop stale strategy',
+                                  'tower strategy'])
+def test_an_evaluator_that_restarts_after_the_end_exports(
+    form, session, limit, tmp_path, monkeypatch):
+  """It was preempted in its last evaluation; the input had ended."""
+  monkeypatch.setenv('TFPLUGIN_SESSION', session)
+  chief = _Chief(tmp_path, monkeypatch, form)
+  chief.report()
+  _evaluate(chief, [], tf.estimator.FinalExporter('e', _receive), form=form,
+            contact_limit_secs=limit)
+  assert _steps_evaluated(chief) == [3]
+  assert _exported(chief) == [3.0]
