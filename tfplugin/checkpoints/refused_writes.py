@@ -24,6 +24,10 @@ _FULL = ('No space left on device', 'Disk quota exceeded', 'File too large')
 _CLOSED = ('Read-only file system', 'Permission denied')
 
 
+class WriteTimeoutError(OSError):
+  """Error of a file system that has refused a write up to the limit."""
+
+
 def written(write: Callable[[], Any], directory: str, who: str,
             limit_secs: float = LIMIT_SECS,
             clear: Callable[[], Any] = lambda: None) -> Any:
@@ -33,8 +37,8 @@ def written(write: Callable[[], Any], directory: str, who: str,
   been written to before: if the directory holds a file. Before each new try
   `clear` deletes the files of the one before, and may be refused likewise.
 
-  Raises OSError, which names the task `who`: at once, or after `limit_secs`
-  seconds.
+  Raises an error that names the task `who`: OSError at once, or
+  WriteTimeoutError after `limit_secs` seconds.
   """
   start = time.monotonic()
   said = float('-inf')
@@ -60,7 +64,7 @@ def written(write: Callable[[], Any], directory: str, who: str,
       now = time.monotonic()
       if now - start > limit_secs:
         remedy = 'Make room' if is_full else 'Make it writable'
-        raise OSError(
+        raise WriteTimeoutError(
             f'{who} waited {limit_secs:g} s {aim} in {directory}: {why}. '
             f'{remedy}, and start it again.') from e
       if now - said > _SAY_EVERY_SECS:

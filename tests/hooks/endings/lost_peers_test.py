@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what ends a worker of a group that has lost another one."""
 
+import errno
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
+from tfplugin.checkpoints import refused_writes
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.endings import lost_peers
 
@@ -115,3 +120,42 @@ def test_steps_and_an_end_in_time_are_left_alone(monkeypatch, task):
     with tf1.train.MonitoredSession(hooks=[hook]) as session:
       for _ in range(3):
         session.run(step)
+
+
+_ENOSPC = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize('error, status', [
+    (tf.errors.UnavailableError(None, None, 'failed to connect'), 75),
+    (tf.errors.AbortedError(None, None, 'The session is not found.'), 75),
+    (tf.errors.PermissionDeniedError(
+        None, None, '/m/graph.pbtxt.tmp1; Read-only file system'), 75),
+    (_ENOSPC, 75),
+    (refused_writes.WriteTimeoutError('chief:0 waited 300 s for space'), 75),
+    (OSError('model_dir must be a directory that chief:0 can write to.'), 1),
+    (tf.errors.InvalidArgumentError(None, None, 'Shapes differ.'), 1),
+    (FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), 1),
+    (ValueError('A mistake of the program.'), 1)],
+                         ids=lambda value: type(value).__name__)
+def test_another_start_may_mend_what_is_not_the_program(
+    monkeypatch, error, status):
+  ends = []
+  monkeypatch.setattr(lost_peers.sys, 'excepthook', lambda *told: None)
+  monkeypatch.setattr(lost_peers.os, '_exit', ends.append)
+  with pytest.raises(type(error)) as told:
+    with lost_peers.exit_status_set():
+      raise error
+  lost_peers.sys.excepthook(type(error), told.value, None)
+  assert ends == ([75] if status == 75 else [])
+  assert getattr(told.value, 'exit_status', 1) == status
+
+
+def test_a_process_ends_with_the_status():
+  ended = subprocess.run(
+      [sys.executable, '-c',
+       'from tfplugin.hooks.endings import lost_peers\n'
+       'with lost_peers.exit_status_set():\n'
+       '  raise OSError(30, "Read-only file system")\n'],
+      capture_output=True, text=True, check=False, timeout=100)
+  assert ended.returncode == 75
+  assert 'OSError: [Errno 30] Read-only file system' in ended.stderr

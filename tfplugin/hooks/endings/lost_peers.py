@@ -35,6 +35,8 @@ _REMEDY = (
     'Restart all workers together; they continue from the newest checkpoint. '
     'If a task had no more data, give all tasks the same number of batches, or '
     'let the input repeat and set `max_steps`.')
+_MAY_PASS = (tf.errors.AbortedError, tf.errors.UnavailableError,
+             refused_writes.WriteTimeoutError)
 _COLLECTIVE = 'Collective ops is aborted'
 # The interval of looks at the others' ports. One failed look is no proof.
 _LOOK_SECS = 5.0
@@ -193,8 +195,7 @@ def exit_status_set() -> Iterator[None]:
   try:
     yield
   except (tf.errors.OpError, OSError) as error:
-    if isinstance(error, (tf.errors.AbortedError, tf.errors.UnavailableError)
-                  ) or refused_writes.reason(error) is not None:
+    if isinstance(error, _MAY_PASS) or refused_writes.reason(error):
       error.exit_status = EXIT_STATUS
       sys.excepthook = functools.partial(_leave, sys.excepthook)
     raise
