@@ -5,6 +5,7 @@
 import json
 import logging
 import resource
+import shutil
 
 import numpy as np
 import pytest
@@ -29,9 +30,12 @@ def _model_fn(features, labels, mode, params):
                                     train_op=train_op)
 
 
-def _train(model_dir, steps, hook=True, **params):
-  config = tf.estimator.RunConfig(str(model_dir), save_checkpoints_steps=2,
-                                  log_step_count_steps=None)
+def _train(model_dir, steps, hook=True, keep_checkpoint_max=5,
+           keep_checkpoint_every_n_hours=10000, **params):
+  config = tf.estimator.RunConfig(
+      str(model_dir), save_checkpoints_steps=2, log_step_count_steps=None,
+      keep_checkpoint_max=keep_checkpoint_max,
+      keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours)
   hooks = [checkpoint_guard_hook.CheckpointGuardHook(
       config, space_limit_secs=params.get('limit', 60))] if hook else []
   estimator = tf.estimator.Estimator(_model_fn, config=config, params=params)
@@ -138,6 +142,22 @@ def test_a_start_falls_back_behind_a_damaged_checkpoint(behavior, tmp_path):
   # From 4 on, one at a time: 4, 5, 6, 7.
   assert _saved(tmp_path) == (7, 7.0)
   assert estimator.latest_checkpoint().endswith('-7')
+
+
+def test_after_a_fall_back_milestones_and_foreign_files_stay(
+    behavior, tmp_path):
+  _train(tmp_path, 8, keep_checkpoint_max=2, keep_checkpoint_every_n_hours=1e-9)
+  _train(tmp_path, 11, keep_checkpoint_max=2)
+  for path in tmp_path.glob('model.ckpt-2.*'):
+    shutil.copy(path, tmp_path / path.name.replace('model.ckpt-2', 'best-3'))
+  kept = {path.name for path in tmp_path.glob('*-[234].*')}
+  assert len(kept) == 6  # Two files each.
+  (tmp_path / 'model.ckpt-11.data-00000-of-00001').write_bytes(b'')
+  _train(tmp_path, 30, keep_checkpoint_max=2)
+  assert _saved(tmp_path) == (30, 30.0)
+  assert kept <= {path.name for path in tmp_path.iterdir()}
+  assert not list(tmp_path.glob('model.ckpt-1[048]*'))  # The others go.
+  assert list(tmp_path.glob('model.ckpt-11*'))
 
 
 def test_checkpoints_are_kept_and_deleted_as_without(behavior, tmp_path):
