@@ -169,8 +169,7 @@ def _static_rows(leaves: Sequence[Any]) -> int | None:
 
 
 def _of_known_rank(leaves: Sequence[Any]) -> Sequence[Any]:
-  """Returns the leaves that surely have rows; all if the rank of none is known.
-  """
+  """Returns the leaves that surely have rows, or all if no rank is known."""
   return [leaf for leaf in leaves if leaf.shape.rank is not None] or leaves
 
 
