@@ -221,3 +221,35 @@ def test_a_state_without_a_mark_is_not_taken_over(
   with caplog.at_level('WARNING', 'tensorflow'), tf.Graph().as_default():
     assert _Chief(tmp_path).run(1) == 5.0
   assert 'not marked as that of this model_dir' in caplog.text
+
+
+def test_workers_wait_for_an_init_fn_and_not_for_what_follows(
+    behavior, chief_server, tmp_path, monkeypatch):
+  # A `local_init_op` may wait for workers, as that of synchronous averaging.
+  acts = []
+  write = run_mark.RunMark.write
+
+  def write_and_note(mark, session, number):
+    acts.append(number)
+    write(mark, session, number)
+
+  manager = tf1.train.SessionManager
+  local_init = manager._try_run_local_init_op
+
+  def note_local_init(*args):
+    acts.append('local_init')
+    return local_init(*args)
+
+  monkeypatch.setattr(run_mark.RunMark, 'write', write_and_note)
+  monkeypatch.setattr(manager, '_try_run_local_init_op', note_local_init)
+  with tf.Graph().as_default():
+    _Chief(tmp_path / 'one', init_fn=_InitFn())
+  run = run_mark.number_of_run(str(tmp_path / 'one'))
+  assert acts == [-run, run, 'local_init', run]
+  # Nobody waits for the mark without an `init_fn`, or if it is not called.
+  for directory, init_fn in (('two', None), ('one', _InitFn())):
+    acts.clear()
+    with tf.Graph().as_default():
+      _Chief(tmp_path / directory, init_fn=init_fn)
+    run = run_mark.number_of_run(str(tmp_path / directory))
+    assert acts == [run_mark.UNFINISHED, 'local_init', run]

@@ -28,6 +28,8 @@ tf1 = tf.compat.v1
 FILE_NAME = 'run.id'
 _TABLE = 'tfplugin_prepared_run'
 _KEY = 'run'
+# While the chief restores, or initialises without an `init_fn`; of no run.
+UNFINISHED = 2**63 - 1
 # Without a model_dir, runs have one number.
 _NO_DIRECTORY = 1
 
@@ -36,8 +38,8 @@ class RunMark:
   """The mark, seen from the chief or a worker.
 
   Attributes:
-    number: An int64 scalar: the number of the run; negative while the chief
-      initialises or restores the variables; 0 if the server has no mark.
+    number: An int64 scalar: the number of the run; negative before the end of
+      the chief's `init_fn`; UNFINISHED; or 0 if the server has no mark.
   """
 
   def __init__(self, variables: Sequence[tf.Variable],

@@ -162,7 +162,8 @@ class TrainingGuard:
                      config=arguments.get('config')) as session:
       is_alive = self._is_alive(session, run, arguments)
       if not is_alive:
-        self._mark.write(session, -run)
+        self._mark.write(session, -run if _calls_init_fn(arguments) else
+                         run_mark.UNFINISHED)
     if is_alive:
       state = model_dir and tf1.train.get_checkpoint_state(model_dir)
       if saver and state:
@@ -171,9 +172,23 @@ class TrainingGuard:
       session = prepare(arguments['master'], config=arguments.get('config'))
     else:
       self._lost.last_step = None
-      session = prepare(**arguments)
+      session = prepare(**self._marking(run, arguments))
     self._mark.write(session, run)
     return session
+
+  def _marking(self, run: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns `arguments` with the mark written when an `init_fn` has ended.
+
+    The `local_init_op` behind it may wait for workers, which wait for the mark.
+    """
+    if not _calls_init_fn(arguments):
+      return arguments
+
+    def init_fn(session: tf1.Session) -> None:
+      arguments['init_fn'](session)
+      self._mark.write(session, run)
+
+    return {**arguments, 'init_fn': init_fn}
 
   def before_end(self, session: tf1.Session) -> None:
     """Waits for the last steps of others, before any hook ends."""
@@ -229,12 +244,14 @@ class TrainingGuard:
     mark = int(session.run(self._mark.number))
     # The server of the mark may have restarted, and lost its variables too.
     if mark != run and (mark or not missing):
+      state = 'the state of another model_dir'
+      if not mark:
+        state = 'a state that is not marked as that of this model_dir'
+      elif mark in (-run, run_mark.UNFINISHED):
+        state = 'a state that was not completely prepared'
       tf1.logging.warning(
           '%s restores the newest checkpoint, or initialises the variables if '
-          'there is none: the parameter servers hold %s.', self._who,
-          'a state that was not completely prepared' if mark == -run else
-          'the state of another model_dir' if mark else
-          'a state that is not marked as that of this model_dir')
+          'there is none: the parameter servers hold %s.', self._who, state)
       return False
     if missing and not self._lost.give_back(
         self._who, session, missing, arguments.get('checkpoint_dir')):
@@ -257,6 +274,15 @@ class TrainingGuard:
     return refused_writes.written(
         write, directory, self._who, self._space_limit_secs,
         functools.partial(checkpoint_files.remove_left_behind, directory))
+
+
+def _calls_init_fn(arguments: dict[str, Any]) -> bool:
+  """Returns whether TensorFlow restores no checkpoint, and calls `init_fn`."""
+  model_dir = arguments.get('checkpoint_dir')
+  restores = arguments.get('saver') and (
+      arguments.get('checkpoint_filename_with_path') or
+      model_dir and tf1.train.latest_checkpoint(model_dir))
+  return bool(arguments.get('init_fn') and not restores)
 
 
 def _listed(names: list[str]) -> str:

@@ -43,7 +43,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   begins. It does so before each later session too, after a failure. It logs at
   intervals which variables are missing. Only a worker of a cluster with
   parameter servers waits. If the chief has a `CheckpointGuardHook`, the wait
-  includes the chief's `init_fn`, and the restoring of a checkpoint.
+  includes the chief's `init_fn`.
 
   Raises:
     TimeoutError: from `begin`, or when a new session is made, at the limit. The
@@ -126,7 +126,7 @@ def _what(missing: Sequence[bytes] | None) -> str:
   if missing is None:
     return 'its session did not reach every parameter server'
   if not len(missing):
-    return 'its `init_fn`, or the restoring of a checkpoint, has not ended'
+    return 'its `init_fn` has not ended'
   names = ', '.join(sorted(name.decode() for name in missing))
   return f'these variables have no value yet: {names}'
 
