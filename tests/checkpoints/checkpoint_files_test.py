@@ -74,6 +74,11 @@ def _latest(directory):
   return tf1.train.latest_checkpoint(str(directory))
 
 
+def _listed(directory):
+  state = tf1.train.get_checkpoint_state(str(directory))
+  return [os.path.basename(path) for path in state.all_model_checkpoint_paths]
+
+
 @pytest.mark.parametrize('damage', [
     _truncate, _flip_a_bit, _empty, _empty_index, _no_data, _no_index, _nan])
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(
@@ -115,10 +120,33 @@ def test_without_the_file_that_names_them_the_newest_is_found(
     found = checkpoint_files.fall_back(str(directory))
   assert found == f'{directory}/model.ckpt-100' == _latest(directory)
   assert 'has no file `checkpoint`' in caplog.text
-  state = tf1.train.get_checkpoint_state(str(directory))
-  # Oldest first, as a Saver goes on with them.
-  assert [path.rpartition('-')[2]
-          for path in state.all_model_checkpoint_paths] == ['10', '20', '100']
+  # Nobody knows which of them a Saver may delete: it deletes none.
+  assert not _listed(directory)
+
+
+def test_only_what_was_listed_may_a_saver_delete_later(directory):
+  # 5 was a milestone, `best` is of another Saver, and 12 is gone.
+  _save(directory, [5, 12, 10, 20], w=1.0)
+  for path in directory.glob('model.ckpt-12*'):
+    path.unlink()
+  tf1.train.update_checkpoint_state(
+      str(directory), 'model.ckpt-20', ['model.ckpt-12', 'model.ckpt-10'])
+  with tf.Graph().as_default(), tf1.Session() as session:
+    tf1.get_variable('w', initializer=1.0)
+    session.run(tf1.global_variables_initializer())
+    tf1.train.Saver().save(session, f'{directory}/best.ckpt', 8,
+                           write_state=False)
+  _truncate(directory)
+  assert checkpoint_files.fall_back(str(directory)).endswith('model.ckpt-10')
+  assert _listed(directory) == ['model.ckpt-10']
+
+
+def test_a_milestone_to_continue_from_is_named_and_not_listed(directory):
+  tf1.train.update_checkpoint_state(str(directory), 'model.ckpt-20')
+  _truncate(directory)
+  assert checkpoint_files.fall_back(str(directory)).endswith('model.ckpt-10')
+  assert _latest(directory).endswith('model.ckpt-10')
+  assert not _listed(directory)
 
 
 def test_the_directory_may_move_afterwards(directory, tmp_path_factory):

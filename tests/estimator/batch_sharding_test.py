@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfplugin import estimator
 from tfplugin.estimator import batch_sharding
 
 tf1 = tf.compat.v1
@@ -190,3 +191,80 @@ def test_tensors_of_different_rows_are_found_in_the_step(behavior, rows):
     else:
       assert [x.tolist() for x in tf.nest.flatten(session.run(first))] == [
           [1.0]] * 3
+
+
+def _of_unknown_size(kind, rows):
+  """Returns a tensor of which only the step knows the first size."""
+  if kind == 'sparse':
+    return tf.sparse.from_dense(_of_unknown_size('dense', rows)[:, None])
+  if kind == 'ragged':
+    return tf.RaggedTensor.from_tensor(
+        _of_unknown_size('dense', rows)[:, None])
+  return tf1.placeholder_with_default(
+      tf.ones([rows]), None if kind == 'unknown rank' else [None])
+
+
+_KINDS = ('dense', 'sparse', 'ragged', 'unknown rank')
+
+
+@pytest.mark.parametrize('rows', (4, 5, 3))
+@pytest.mark.parametrize('kind', _KINDS)
+def test_sizes_of_the_step_are_compared_with_a_static_one(behavior, kind, rows):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    shards = batch_sharding.split_batch(
+        {'x': tf.ones([4, 2]), 'negatives': _of_unknown_size(kind, rows)}, None,
+        2)
+    # The shards stay static: the assertion is before each slice.
+    assert shards.rows == [2, 2] and not shards.check_even('owner')
+    assert shards.features[1]['x'].shape == [2, 2]
+    for shard in shards.features:
+      for value in tf.nest.flatten(shard, expand_composites=True):
+        if rows == 4:
+          session.run(value)
+          continue
+        with pytest.raises(tf.errors.InvalidArgumentError, match=(
+            r'(?s)same first dimension. Name in `broadcast` .*'
+            rf'\[{rows}\].*\[4\]')):
+          session.run(value)
+
+
+@pytest.mark.parametrize('kind', _KINDS)
+def test_one_shard_gets_everything_and_compares_nothing(behavior, kind):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    (shard,) = batch_sharding.split_batch(
+        {'x': tf.ones([4]), 'negatives': _of_unknown_size(kind, 5)}, None,
+        1).features
+    values = session.run(tf.nest.flatten(shard, expand_composites=True))
+    assert max(map(len, values)) >= 5
+
+
+@pytest.mark.parametrize('rows', (4, 5))
+@pytest.mark.parametrize('kind', ('dense', 'sparse'))
+@pytest.mark.parametrize('decorator', ('cross_shard', 'replicate_model_fn'))
+def test_shards_and_towers_lose_no_row_silently(
+    behavior, tmp_path, decorator, kind, rows):
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=1.0)
+    rest = features['negatives']
+    if kind == 'sparse':
+      rest = tf.sparse.sparse_dense_matmul(rest, tf.ones([1, 1]))
+    loss = (tf.reduce_sum(tf.tanh(w * rest)) +
+            tf.reduce_mean(w * features['x']))
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf1.train.GradientDescentOptimizer(
+            0.1).minimize(loss, tf1.train.get_global_step()))
+
+  def input_fn():
+    return tf.data.Dataset.from_tensors({'x': tf.ones([4, 2])}).map(
+        lambda x: {**x, 'negatives': _of_unknown_size(kind, rows)})
+
+  decorate = getattr(estimator, decorator)
+  trained = tf.estimator.Estimator(
+      decorate(model_fn, devices=['/cpu:0'] * 2), str(tmp_path))
+  if rows == 4:
+    trained.train(input_fn)
+  else:
+    with pytest.raises(tf.errors.InvalidArgumentError, match='same first dim'):
+      trained.train(input_fn)

@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of starts and saves under faults, with real files and servers."""
 
-import json
 import logging
 import resource
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
 from tfplugin.hooks import checkpoint_guard_hook
 
 tf1 = tf.compat.v1
@@ -29,9 +28,12 @@ def _model_fn(features, labels, mode, params):
                                     train_op=train_op)
 
 
-def _train(model_dir, steps, hook=True, **params):
-  config = tf.estimator.RunConfig(str(model_dir), save_checkpoints_steps=2,
-                                  log_step_count_steps=None)
+def _train(model_dir, steps, hook=True, keep_checkpoint_max=5,
+           keep_checkpoint_every_n_hours=10000, **params):
+  config = tf.estimator.RunConfig(
+      str(model_dir), save_checkpoints_steps=2, log_step_count_steps=None,
+      keep_checkpoint_max=keep_checkpoint_max,
+      keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours)
   hooks = [checkpoint_guard_hook.CheckpointGuardHook(
       config, space_limit_secs=params.get('limit', 60))] if hook else []
   estimator = tf.estimator.Estimator(_model_fn, config=config, params=params)
@@ -140,6 +142,22 @@ def test_a_start_falls_back_behind_a_damaged_checkpoint(behavior, tmp_path):
   assert estimator.latest_checkpoint().endswith('-7')
 
 
+def test_after_a_fall_back_milestones_and_foreign_files_stay(
+    behavior, tmp_path):
+  _train(tmp_path, 8, keep_checkpoint_max=2, keep_checkpoint_every_n_hours=1e-9)
+  _train(tmp_path, 11, keep_checkpoint_max=2)
+  for path in tmp_path.glob('model.ckpt-2.*'):
+    shutil.copy(path, tmp_path / path.name.replace('model.ckpt-2', 'best-3'))
+  kept = {path.name for path in tmp_path.glob('*-[234].*')}
+  assert len(kept) == 6  # Two files each.
+  (tmp_path / 'model.ckpt-11.data-00000-of-00001').write_bytes(b'')
+  _train(tmp_path, 30, keep_checkpoint_max=2)
+  assert _saved(tmp_path) == (30, 30.0)
+  assert kept <= {path.name for path in tmp_path.iterdir()}
+  assert not list(tmp_path.glob('model.ckpt-1[048]*'))  # The others go.
+  assert list(tmp_path.glob('model.ckpt-11*'))
+
+
 def test_checkpoints_are_kept_and_deleted_as_without(behavior, tmp_path):
   _train(tmp_path / 'with', 16)
   _train(tmp_path / 'without', 16, hook=False)
@@ -190,100 +208,3 @@ def test_a_disk_that_stays_full_is_an_error_and_not_the_end_of_the_input(
   with _Disk(100_000), pytest.raises(OSError, match=(
       r'worker:0 waited 0.1 s for space to save in .*: File too large. Make ')):
     _train(tmp_path, 3, size=100_000, limit=0.1)
-
-
-@pytest.fixture
-def cluster():
-  """The addresses of a chief and a ps, with the ps running."""
-  addresses = ports.make_cluster(0, 1)
-  server = tf.distribute.Server(addresses, job_name='ps', task_index=0)
-  yield addresses
-  del server
-
-
-def _set_task(monkeypatch, cluster, job):
-  monkeypatch.setenv('TF_CONFIG', json.dumps(
-      {'cluster': cluster, 'task': {'type': job, 'index': 0}}))
-
-
-class _Chief:
-  """A chief's part of a graph, and sessions that end as if it were killed."""
-
-  def __init__(self, model_dir, save_checkpoint_steps=1000, beside=None):
-    config = tf.estimator.RunConfig(str(model_dir))
-    with tf1.device(tf1.train.replica_device_setter(
-        worker_device='/job:chief', cluster=config.cluster_spec)):
-      self._train_op = _model_fn(None, None, 'train', {}).train_op
-      if beside is not None:
-        self._train_op = tf.group(self._train_op, beside.assign_add(1.0))
-      w, = [v for v in tf1.global_variables() if v.op.name == 'w']
-      self._poison, self._w = w.assign(np.nan).op, w.read_value()
-    # Saves at its start, too.
-    self._session = tf1.train.MonitoredTrainingSession(
-        config.master, checkpoint_dir=config.model_dir,
-        hooks=[checkpoint_guard_hook.CheckpointGuardHook(config)],
-        save_checkpoint_steps=save_checkpoint_steps, save_summaries_steps=None,
-        log_step_count_steps=None, config=config.session_config)
-
-  def run(self, times):
-    for _ in range(times):
-      self._session.run(self._train_op)
-    return self._session.run(self._w)
-
-  def poison(self):
-    self._session.run(self._poison)
-
-  def read(self, variable):
-    return self._session.run(variable)
-
-
-@pytest.fixture
-def chief_server(monkeypatch, cluster):
-  _set_task(monkeypatch, cluster, 'chief')
-  server = tf.distribute.Server(cluster, job_name='chief', task_index=0)
-  yield
-  del server
-
-
-def test_a_chief_that_comes_back_keeps_what_the_ps_have_learnt(
-    behavior, chief_server, tmp_path):
-  with tf.Graph().as_default():
-    assert _Chief(tmp_path).run(76) == 76.0
-  assert _saved(tmp_path) == (0, 0.0)
-  with tf.Graph().as_default():
-    chief = _Chief(tmp_path)
-    # What they hold is saved at once, and the older one is kept beside it.
-    assert _saved(tmp_path) == (76, 76.0)
-    assert chief.run(1) == 77.0
-  paths = tf1.train.get_checkpoint_state(
-      str(tmp_path)).all_model_checkpoint_paths
-  assert [path.rpartition('-')[2] for path in paths] == ['0', '76']
-
-
-def test_a_chief_that_comes_back_takes_its_own_from_the_checkpoint(
-    behavior, chief_server, cluster, tmp_path):
-  # As the slots of an elastic worker, which die with its process.
-  def run(times):
-    with tf.Graph().as_default() as graph:
-      with graph.container('own'), tf1.device('/job:chief/cpu:0'):
-        own = tf1.get_variable('own', initializer=100.0, trainable=False)
-      chief = _Chief(tmp_path, save_checkpoint_steps=10, beside=own)
-      return chief.run(times), chief.read(own)
-
-  assert run(16) == (16.0, 116.0)
-  tf1.Session.reset(f'grpc://{cluster["chief"][0]}', ['own'])
-  # Steps 0 and 10 were saved; the servers hold step 16.
-  assert run(1) == (17.0, 111.0)
-  assert run(1) == (18.0, 112.0)  # The process lives: nothing is restored.
-
-
-def test_a_chief_that_comes_back_to_a_nan_restores(
-    behavior, chief_server, tmp_path, caplog):
-  with tf.Graph().as_default():
-    chief = _Chief(tmp_path)
-    chief.run(5)
-    chief.poison()
-  with caplog.at_level('WARNING', 'tensorflow'), tf.Graph().as_default():
-    assert _Chief(tmp_path).run(1) == 1.0
-  assert 'chief:0 restores the newest checkpoint' in caplog.text
-  assert '`w` not finite' in caplog.text

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
+from tfplugin.checkpoints import run_mark
 from tfplugin.hooks import contact_hooks
 
 tf1 = tf.compat.v1
@@ -47,19 +48,48 @@ def test_the_error_names_the_chief_and_the_variables(
       hook.begin()
 
 
+def _write_mark(cluster, number):
+  """Writes the mark of a run, as the chief's guard does."""
+  with tf.Graph().as_default():
+    mark = run_mark.RunMark([_variable()])
+    with tf1.Session(f'grpc://{cluster["ps"][0]}', config=tf1.ConfigProto(
+        device_filters=['/job:ps'])) as session:
+      mark.write(session, number)
+
+
+def _initialise(cluster):
+  with tf.Graph().as_default():
+    variable = _variable()
+    with tf1.Session(f'grpc://{cluster["ps"][0]}', config=tf1.ConfigProto(
+        device_filters=['/job:ps'])) as session:
+      session.run(variable.initializer)
+
+
+def test_it_waits_until_the_chiefs_init_fn_has_ended(
+    behavior, monkeypatch, cluster):
+  _initialise(cluster)
+  _write_mark(cluster, -5)
+  hook = _hook(monkeypatch, cluster, time_limit_secs=3.0)
+  with tf.Graph().as_default():
+    _variable()
+    with pytest.raises(TimeoutError, match=(
+        'worker:0 waited 3 s for chief:0.*its `init_fn` has not ended')):
+      hook.begin()
+  chief = threading.Timer(0.5, _write_mark, [cluster, 5])
+  chief.start()
+  with tf.Graph().as_default():
+    _variable()
+    hook.begin()
+  assert chief.finished.is_set()
+  chief.join()
+
+
 def test_it_goes_on_when_the_chief_has_initialised(
     behavior, monkeypatch, cluster):
   hook = _hook(monkeypatch, cluster, time_limit_secs=30.0)
 
-  def initialise():
-    with tf.Graph().as_default():
-      variable = _variable()
-      target = f'grpc://{cluster["ps"][0]}'
-      config = tf1.ConfigProto(device_filters=['/job:ps'])
-      with tf1.Session(target, config=config) as session:
-        session.run(variable.initializer)
-
-  chief = threading.Timer(0.5, initialise)
+  # Without a guard, nor a mark.
+  chief = threading.Timer(0.5, _initialise, [cluster])
   chief.start()
   with tf.Graph().as_default():
     variable = _variable()

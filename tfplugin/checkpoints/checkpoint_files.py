@@ -14,6 +14,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -61,13 +62,16 @@ def fall_back(model_dir: str) -> str | None:
   """Makes the next start restore `newest_fit`, and returns it.
 
   If the file `checkpoint` names another one, the file is rewritten, and a
-  warning names both. No checkpoint is deleted. No other task may save there
-  meanwhile. Raises ValueError as `newest_fit` does.
+  warning names both. No checkpoint is deleted, now or by a later save, unless
+  that file listed it before. No other task may save there meanwhile. Raises
+  ValueError as `newest_fit` does.
   """
   checkpoint, known, defects = _look(model_dir)
   state = tf1.train.get_checkpoint_state(model_dir)
   if checkpoint and not (state and state.model_checkpoint_path == checkpoint):
-    _name_as_newest(model_dir, checkpoint, known)
+    listed = state.all_model_checkpoint_paths if state else []
+    _name_as_newest(model_dir, checkpoint, [
+        path for path in listed if path in known and path not in defects])
     why = _listed(defects) or f'{model_dir} has no file `checkpoint`'
     tf1.logging.warning('Training continues from %s: %s.', checkpoint, why)
   return checkpoint
@@ -142,15 +146,19 @@ def _is_finite(value) -> bool:
   return value.dtype.kind not in 'fcV' or bool(np.isfinite(value).all())
 
 
-def _name_as_newest(model_dir: str, checkpoint: str, known: list[str]) -> None:
-  """Writes the file `checkpoint` with the fit one as the newest."""
-  older = known[known.index(checkpoint):][::-1]
-  state = tf1.train.generate_checkpoint_state_proto(
-      model_dir, checkpoint, older)
+def _name_as_newest(model_dir: str, checkpoint: str,
+                    listed: Sequence[str]) -> None:
+  """Writes the file `checkpoint` with the fit one as the newest.
+
+  A Saver deletes the `listed` ones in turn. One that the file did not list,
+  such as a milestone of `keep_checkpoint_every_n_hours`, is only named.
+  """
+  # The sort is stable: the fit one, if it is listed, becomes the last.
+  names = sorted(listed, key=lambda path: path == checkpoint)
+  state = tf1.train.generate_checkpoint_state_proto(model_dir, checkpoint)
   # Relative, as Estimator writes them: the directory may move.
-  names = [posixpath.basename(path) for path in older]
-  state.model_checkpoint_path = names[-1]
-  state.all_model_checkpoint_paths[:] = names
+  state.model_checkpoint_path = posixpath.basename(checkpoint)
+  state.all_model_checkpoint_paths[:] = map(posixpath.basename, names)
   path = posixpath.join(model_dir, _STATE)
   with tf.io.gfile.GFile(path + '.tmp', 'w') as file:
     file.write(str(state))

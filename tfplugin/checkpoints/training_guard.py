@@ -13,7 +13,8 @@ It guards the graph that the chief, or a single process, trains:
   own step in its name.
 * A chief that restarts, or makes a new session, restores no checkpoint over
   live parameter servers: their state is newer than the newest checkpoint. It
-  restores only the variables that were lost with its process.
+  restores only the variables that were lost with its process. The servers must
+  hold a complete state of the same run; see `run_mark`.
 * A parameter server that restarts takes averaged variables from the chief's
   copies, if there are any; see `lost_variables`.
 """
@@ -35,6 +36,7 @@ from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import lost_variables
 from tfplugin.checkpoints import refused_writes
+from tfplugin.checkpoints import run_mark
 from tfplugin.events import event_log
 from tfplugin.ops import nonfinite
 
@@ -75,6 +77,7 @@ class TrainingGuard:
     of_servers, own = lost_variables.split(variables if has_servers else [])
     self._missing = (tf1.report_uninitialized_variables(of_servers)
                      if of_servers else None)
+    self._mark = run_mark.RunMark(of_servers) if of_servers else None
     self._own = lost_variables.OwnVariables(own)
     self._step = tf1.train.get_global_step()
     self._lost = lost_variables.LostVariables(of_servers, self._step)
@@ -149,14 +152,43 @@ class TrainingGuard:
     if model_dir:
       # The session is new because a parameter server died while it wrote.
       checkpoint_files.remove_left_behind(model_dir)
-    if self._missing is None or not self._is_alive(arguments):
-      self._lost.last_step = None
+    if self._mark is None:
       return prepare(**arguments)
-    state = model_dir and tf1.train.get_checkpoint_state(model_dir)
-    if saver and state:
-      # As restoring does: the Saver deletes these checkpoints later.
-      saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
-    return prepare(arguments['master'], config=arguments.get('config'))
+    run = run_mark.number_of_run(None) if not model_dir else self._written(
+        lambda: run_mark.number_of_run(model_dir),
+        posixpath.join(model_dir, run_mark.FILE_NAME))
+    # No limit: a large state takes long, and TensorFlow has no limit either.
+    with tf1.Session(arguments['master'],
+                     config=arguments.get('config')) as session:
+      is_alive = self._is_alive(session, run, arguments)
+      if not is_alive:
+        self._mark.write(session, -run if _calls_init_fn(arguments) else
+                         run_mark.UNFINISHED)
+    if is_alive:
+      state = model_dir and tf1.train.get_checkpoint_state(model_dir)
+      if saver and state:
+        # As restoring does: the Saver deletes these checkpoints later.
+        saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+      session = prepare(arguments['master'], config=arguments.get('config'))
+    else:
+      self._lost.last_step = None
+      session = prepare(**self._marking(run, arguments))
+    self._mark.write(session, run)
+    return session
+
+  def _marking(self, run: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns `arguments` with the mark written when an `init_fn` has ended.
+
+    The `local_init_op` behind it may wait for workers, which wait for the mark.
+    """
+    if not _calls_init_fn(arguments):
+      return arguments
+
+    def init_fn(session: tf1.Session) -> None:
+      arguments['init_fn'](session)
+      self._mark.write(session, run)
+
+    return {**arguments, 'init_fn': init_fn}
 
   def before_end(self, session: tf1.Session) -> None:
     """Waits for the last steps of others, before any hook ends."""
@@ -200,23 +232,33 @@ class TrainingGuard:
       tf1.logging.error('%s', self._refusal)
     return bool(names)
 
-  def _is_alive(self, arguments: dict[str, Any]) -> bool:
+  def _is_alive(self, session: tf1.Session, run: int,
+                arguments: dict[str, Any]) -> bool:
     """Returns whether the parameter servers hold a state worth keeping."""
     if len(tf1.global_variables()) != self._num_variables:
       tf1.logging.warning(
           '%s restores the newest checkpoint, whatever the parameter servers '
           'hold: a hook has made variables after the guard.', self._who)
       return False
-    # No limit: a large state takes long, and TensorFlow has no limit either.
-    with tf1.Session(arguments['master'],
-                     config=arguments.get('config')) as session:
-      missing = [name.decode() for name in session.run(self._missing)]
-      if missing and not self._lost.give_back(
-          self._who, session, missing, arguments.get('checkpoint_dir')):
-        return False
-      self._own.restore(self._who, session, arguments)
-      names = self._finite.not_finite(session)
-      step = self._step_of(session)
+    missing = [name.decode() for name in session.run(self._missing)]
+    mark = int(session.run(self._mark.number))
+    # The server of the mark may have restarted, and lost its variables too.
+    if mark != run and (mark or not missing):
+      state = 'the state of another model_dir'
+      if not mark:
+        state = 'a state that is not marked as that of this model_dir'
+      elif mark in (-run, run_mark.UNFINISHED):
+        state = 'a state that was not completely prepared'
+      tf1.logging.warning(
+          '%s restores the newest checkpoint, or initialises the variables if '
+          'there is none: the parameter servers hold %s.', self._who, state)
+      return False
+    if missing and not self._lost.give_back(
+        self._who, session, missing, arguments.get('checkpoint_dir')):
+      return False
+    self._own.restore(self._who, session, arguments)
+    names = self._finite.not_finite(session)
+    step = self._step_of(session)
     if names:
       tf1.logging.warning(
           '%s restores the newest checkpoint: on the parameter servers, at step'
@@ -232,6 +274,15 @@ class TrainingGuard:
     return refused_writes.written(
         write, directory, self._who, self._space_limit_secs,
         functools.partial(checkpoint_files.remove_left_behind, directory))
+
+
+def _calls_init_fn(arguments: dict[str, Any]) -> bool:
+  """Returns whether TensorFlow restores no checkpoint, and calls `init_fn`."""
+  model_dir = arguments.get('checkpoint_dir')
+  restores = arguments.get('saver') and (
+      arguments.get('checkpoint_filename_with_path') or
+      model_dir and tf1.train.latest_checkpoint(model_dir))
+  return bool(arguments.get('init_fn') and not restores)
 
 
 def _listed(names: list[str]) -> str:

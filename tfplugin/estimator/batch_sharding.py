@@ -73,9 +73,14 @@ class BatchRows:
   composites: Sequence[Any]
   num_rows: int | None
 
-  def divided(self, num_shards: int) -> tuple[Sequence[Rows], Sequence[Rows]]:
-    """Returns where each shard begins and how many rows it has."""
-    return _bounds(_num_rows([*self.dense, *self.composites]), num_shards)
+  def divided(self, num_shards: int) -> tuple[
+      Sequence[Rows], Sequence[Rows], Sequence[tf.Operation]]:
+    """Returns where each shard begins, and its rows.
+
+    Slices must wait for the third result, assertions about the batch.
+    """
+    rows, checks = _num_rows(_of_known_rank([*self.dense, *self.composites]))
+    return (*_bounds(rows, num_shards), checks)
 
 
 def rows_of_batch(features: Any, labels: Any,
@@ -113,13 +118,15 @@ def split_batch(features: Any, labels: Any, num_shards: int,
   """
   leaves = _rows_leaves(features, labels, broadcast)
   if num_shards == 1:
-    return Shards([features], [labels], [_num_rows(leaves)])
-  rows = _num_rows(leaves)
+    rows, _ = _num_rows(_of_known_rank(leaves))
+    return Shards([features], [labels], [rows])
+  rows, checks = _num_rows(leaves)
   begins, sizes = _bounds(rows, num_shards)
-  shards = [
-      _map(lambda leaf, begin=begin, size=size: _slice(leaf, begin, size),
-           (features, labels), broadcast)
-      for begin, size in zip(begins, sizes)]
+  with tf.control_dependencies(checks):
+    shards = [
+        _map(lambda leaf, begin=begin, size=size: _slice(leaf, begin, size),
+             (features, labels), broadcast)
+        for begin, size in zip(begins, sizes)]
   return Shards(*map(list, zip(*shards)), sizes)
 
 
@@ -161,19 +168,30 @@ def _static_rows(leaves: Sequence[Any]) -> int | None:
   return static.pop() if static else None
 
 
-def _num_rows(leaves: Sequence[Any]) -> Rows:
-  """Returns the number of rows that all `leaves` have."""
-  static = _static_rows(leaves)
-  if static is not None:
-    return static
-  known = [leaf for leaf in leaves if leaf.shape.rank is not None]
-  counts = [batch_parts.num_rows(leaf) for leaf in known or leaves]
-  with tf.control_dependencies([
-      tf.debugging.assert_equal(
-          count, counts[0],
-          message='Every tensor of a batch must have the same first dimension.')
-      for count in counts[1:]]):
-    return tf.identity(counts[0])
+def _of_known_rank(leaves: Sequence[Any]) -> Sequence[Any]:
+  """Returns the leaves that surely have rows, or all if no rank is known."""
+  return [leaf for leaf in leaves if leaf.shape.rank is not None] or leaves
+
+
+def _num_rows(leaves: Sequence[Any]) -> tuple[Rows, list[tf.Operation]]:
+  """Returns the number of rows, and assertions that all `leaves` have it.
+
+  A number that is not static waits for the assertions itself.
+  """
+  rows = _static_rows(leaves)
+  counts = [batch_parts.num_rows(leaf) for leaf in leaves
+            if leaf.shape.rank is None or
+            tf.compat.dimension_value(leaf.shape[0]) is None]
+  checks = [
+      tf1.debugging.assert_equal(
+          count, counts[0] if rows is None else tf.constant(rows, tf.int64),
+          message='Every tensor of a batch must have the same first dimension. '
+          'Name in `broadcast` the tensors that are not split.')
+      for count in counts[rows is None:]]
+  if rows is not None:
+    return rows, checks
+  with tf.control_dependencies(checks):
+    return tf.identity(counts[0]), []
 
 
 def _slice(leaf: Any, begin: Rows, size: Rows) -> Any:

@@ -41,7 +41,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     read-only directory that holds files. A session begins only when files can
     be written.
   * A chief that restarts beside live parameter servers restores nothing over
-    their newer state, and saves that state at once.
+    their newer state, and saves that state at once. A state of another
+    model_dir, or of an interrupted initialisation, is not kept.
   * Under elastic averaging a parameter server that restarts continues from the
     chief's copies, and no checkpoint is restored.
   * Closing a session takes 5 seconds at most; otherwise it may take a minute.

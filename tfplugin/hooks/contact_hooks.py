@@ -7,10 +7,12 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfplugin.checkpoints import guarded_graphs
+from tfplugin.checkpoints import run_mark
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
@@ -40,7 +42,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   half a minute. This hook checks ten times a second, and ends before that wait
   begins. It does so before each later session too, after a failure. It logs at
   intervals which variables are missing. Only a worker of a cluster with
-  parameter servers waits.
+  parameter servers waits. If the chief has a `CheckpointGuardHook`, the wait
+  includes the chief's `init_fn`.
 
   Raises:
     TimeoutError: from `begin`, or when a new session is made, at the limit. The
@@ -81,6 +84,9 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       return
     self._chief = self._task.training_tasks[0]
     self._missing = tf1.report_uninitialized_variables(tf1.global_variables())
+    # Read last: initialised variables that an `init_fn` then sets have a mark.
+    mark = run_mark.of_graph([self._missing])
+    self._mark = tf.constant(0, tf.int64) if mark is None else mark.number
     self._wait()
     guarded_graphs.before_start(self._wait)
 
@@ -91,8 +97,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   def _wait_for_variables(self) -> None:
     patience = time_limit.Patience(self._task.name, self._time_limit_secs)
     while True:
-      missing = self._look()
-      if missing is not None and not missing.size:
+      missing, mark = self._look()
+      if missing is not None and not missing.size and mark >= 0:
         return
       if missing is None:
         chief_report.check_joined_run(self._task, self._model_dir)
@@ -102,7 +108,7 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
       time.sleep(_POLL_SECS)
 
   def _look(self):
-    """Returns the names of uninitialised variables; None without contact."""
+    """Returns uninitialised variables and the mark; None, 0 without contact."""
     config = membership.session_config(self._task, tf1.ConfigProto(
         allow_soft_placement=True,
         device_filters=['/job:ps', self._task.device],
@@ -110,15 +116,17 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
             min(self._time_limit_secs, _CHECK_LIMIT_SECS) * 1000)))
     try:
       with tf1.Session(self._task.master, config=config) as session:
-        return session.run(self._missing)
+        return session.run([self._missing, self._mark])
     except (tf.errors.UnavailableError, tf.errors.AbortedError,
             tf.errors.DeadlineExceededError):
-      return None
+      return None, 0
 
 
-def _what(missing: object | None) -> str:
+def _what(missing: Sequence[bytes] | None) -> str:
   if missing is None:
     return 'its session did not reach every parameter server'
+  if not len(missing):
+    return 'its `init_fn` has not ended'
   names = ', '.join(sorted(name.decode() for name in missing))
   return f'these variables have no value yet: {names}'
 

@@ -22,7 +22,7 @@ def test_rows_are_in_the_order_of_the_towers():
     assert batch.values['y'] is shared and batch.values['mode'] == 'train'
     assert session.run(batch.values['x']).tolist() == [[1.], [2.], [4.]]
     assert batch.rows == [2, 1] and batch.num_rows == 3
-    assert batch.bounds() == ([0, 2], [2, 1])
+    assert batch.bounds() == ([0, 2], [2, 1], ())
     assert [part.shape[0] for part in batch.parts[0]] == [2, 1]
 
 

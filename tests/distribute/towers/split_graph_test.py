@@ -18,7 +18,7 @@ _X = np.float32([[1, 2], [3, 5], [7, 1]])
 def _split(x, devices=('/cpu:0', '/cpu:1'), moments=None):
   """Returns a split of three rows over two towers."""
   return split_graph.SplitGraph(
-      [x], [], None, lambda: ([0, 2], [2, 1]), devices, moments)
+      [x], [], None, lambda: ([0, 2], [2, 1], ()), devices, moments)
 
 
 def _take_gradients(split):
@@ -97,7 +97,7 @@ def test_the_graph_is_linear_in_towers():
       w = tf1.get_variable('w', [2, 2])
       split = split_graph.SplitGraph(
           [x], [], None, lambda count=count: (
-              list(range(count)), [1] * count), ['/cpu:0'] * count, None)
+              list(range(count)), [1] * count, ()), ['/cpu:0'] * count, None)
       _take_gradients(split)
       for _ in range(5):
         x = tf.tanh(x @ w)

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 
 import tensorflow as tf
 
@@ -34,17 +35,31 @@ def _model_fn(how, path, rate):
     elif how == 'scope':
       tf1.train.init_from_checkpoint(path, {'body/': 'body/'})
     saver = None
-    if how in ('init_fn', 'named'):
+    if how in ('init_fn', 'named', 'interrupted'):
       saver = tf1.train.Saver(
           {'body/table': table} if how == 'named' else _parts())
     loss = tf.reduce_mean(features) * (
         tf.reduce_sum(tf.concat(list(table), 0)) + 0.0 * tf.reduce_sum(head))
+
+    def init_fn(_, session):
+      if how == 'interrupted':
+        _exit_once(path)
+      saver.restore(session, path)
+
     return tf1.estimator.EstimatorSpec(
         mode, loss=loss, train_op=wrapper_forms.minimize(loss, rate),
-        scaffold=saver and tf1.train.Scaffold(
-            init_fn=lambda _, session: saver.restore(session, path)))
+        scaffold=saver and tf1.train.Scaffold(init_fn=init_fn))
 
   return model_fn
+
+
+def _exit_once(path):
+  """Ends the first process that calls it, like one that is killed."""
+  mark = pathlib.Path(f'{path}.interrupted')
+  if not mark.exists():
+    mark.touch()
+    time.sleep(2.0)  # Enough for steps of a worker that does not wait.
+    os._exit(1)
 
 
 def _parts():

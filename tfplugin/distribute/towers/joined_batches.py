@@ -44,12 +44,13 @@ class JoinedBatches:
     return sum(self.rows) if all(
         isinstance(rows, int) for rows in self.rows) else None
 
-  def bounds(self) -> tuple[Sequence[Rows], Sequence[Rows]]:
-    """Returns the first row and the number of rows of each tower."""
+  def bounds(self) -> tuple[
+      Sequence[Rows], Sequence[Rows], Sequence[tf.Operation]]:
+    """Returns the first row and the number of rows of each tower; no checks."""
     begins = [0]
     for rows in self.rows[:-1]:
       begins.append(begins[-1] + rows)
-    return begins, self.rows
+    return begins, self.rows, ()
 
 
 def join(batches: Sequence[Any]) -> JoinedBatches | None:

@@ -44,8 +44,8 @@ WEIGHTS_OF_MOMENTS = {
 }
 # The ops of a graph that no model made, whichever split made them.
 _made = per_graph.PerGraph()
-# The first row and the number of rows of each tower.
-Bounds = tuple[Sequence[Any], Sequence[Any]]
+# Each tower's first row and number of rows; assertions that precede slices.
+Bounds = tuple[Sequence[Any], Sequence[Any], Sequence[tf.Operation]]
 
 
 class SplitGraph:
@@ -88,7 +88,7 @@ class SplitGraph:
     self._prefixes = [self._graph.unique_name(f'tower_{i}')
                       for i in range(len(self._devices))]
     with self._building('rows'):
-      begins, self._rows = self._divide()
+      begins, self._rows, self._checks = self._divide()
       self._begins, self._held = batch_parts.at_least_one_row(
           begins, self._rows)
       if self._weights_of is not None:
@@ -293,7 +293,7 @@ class SplitGraph:
     """Returns the rows of a tower, a slice of the first dimension."""
     key = tensor.ref(), tower
     if key not in self._slices:
-      with self._building('rows'):
+      with self._building('rows'), tf.control_dependencies(self._checks):
         begin, size = (value[tower] * self._factor(tensor)
                        for value in (self._begins, self._held))
         if self._analysis.may_be_rows(tensor):
