@@ -95,8 +95,9 @@ def _options(cell: cells.Cell,
                str(cells.STEPS), '2'),
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
       workers=1, ps=cell.num_ps, evaluator=cell.role == 'evaluator',
-      # The program's own exception is permanent by default.
-      restart='always' if cell.kind == 'raise' else 'on_failure',
+      # By default an exception of the program, as for a NaN, is permanent.
+      restart='always' if cell.kind in ('raise', 'nan') and (
+          not cell.may_lose_the_state) else 'on_failure',
       max_restarts=2, restart_delay_secs=0.1,
       inject=cell.fault.replace(
           cells.OTHER_PYTHON, str(environments.other_python())))
