@@ -205,8 +205,9 @@ def run(num_steps: int, faults: str, directory: pathlib.Path) -> Soaked:
                str(num_steps), str(NUM_WORKERS), str(SAVE_STEPS),
                str(STEP_SECS)),
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
-      workers=NUM_WORKERS - 1, ps=NUM_PS, restart='always', max_restarts=10**6,
-      spare=True, inject=faults, show=('chief',), grep='nothing of it')
+      workers=NUM_WORKERS - 1, ps=NUM_PS, restart='on_failure',
+      max_restarts=10**6, spare=True, inject=faults, show=('chief',),
+      grep='nothing of it')
   with play.environment(), resources.sampled(directory):
     launch_lib.launch(options, lambda line: None)
   return _soaked(directory)
