@@ -153,7 +153,7 @@ def test_losses_out_of_a_graph_are_those_of_one_device(
     {'reduction': tf1.losses.Reduction.SUM}, {'group_assignment': [[0], [1]]}])
 def test_a_mean_that_is_divided_by_another_number_is_refused(arguments):
   strategy = distribute.CrossShardStrategy(DEVICES, **arguments)
-  with pytest.raises(ValueError, match='(?s)mean loss of Keras 3 must not.*'
+  with pytest.raises(ValueError, match='(?s)mean loss of Keras 3 .*must not.*'
                      'divided by 2.*Use `tf.compat.v1.losses`'):
     _step_with_rows(strategy, 'mean')
 

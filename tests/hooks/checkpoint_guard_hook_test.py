@@ -149,7 +149,7 @@ def test_after_a_fall_back_milestones_and_foreign_files_stay(
   for path in tmp_path.glob('model.ckpt-2.*'):
     shutil.copy(path, tmp_path / path.name.replace('model.ckpt-2', 'best-3'))
   kept = {path.name for path in tmp_path.glob('*-[234].*')}
-  assert len(kept) == 6  # Two files each.
+  assert sum(name.endswith('.index') for name in kept) == 3
   (tmp_path / 'model.ckpt-11.data-00000-of-00001').write_bytes(b'')
   _train(tmp_path, 30, keep_checkpoint_max=2)
   assert _saved(tmp_path) == (30, 30.0)
