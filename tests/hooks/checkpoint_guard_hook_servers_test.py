@@ -220,7 +220,7 @@ def test_a_state_without_a_mark_is_not_taken_over(
   assert step == w == 4
   with caplog.at_level('WARNING', 'tensorflow'), tf.Graph().as_default():
     assert _Chief(tmp_path).run(1) == 5.0
-  assert 'not marked as that of this model_dir' in caplog.text
+  assert 'a state without the mark of this model_dir' in caplog.text
 
 
 def test_workers_wait_for_an_init_fn_and_not_for_what_follows(

@@ -246,7 +246,7 @@ class TrainingGuard:
     if mark != run and (mark or not missing):
       state = 'the state of another model_dir'
       if not mark:
-        state = 'a state that is not marked as that of this model_dir'
+        state = 'a state without the mark of this model_dir'
       elif mark in (-run, run_mark.UNFINISHED):
         state = 'a state that was not completely prepared'
       tf1.logging.warning(
