@@ -124,8 +124,16 @@ def test_without_the_file_that_names_them_the_newest_is_found(
   assert not _listed(directory)
 
 
+def test_a_checkpoint_of_another_saver_does_not_begin_a_training(tmp_path):
+  _save(tmp_path, [10], w=1.0)
+  for path in tmp_path.glob('*'):
+    path.rename(tmp_path / path.name.replace('model.', 'best.'))
+  (tmp_path / 'checkpoint').unlink()
+  assert checkpoint_files.fall_back(str(tmp_path)) is None
+
+
 def test_only_what_was_listed_may_a_saver_delete_later(directory):
-  # 5 was a milestone, `best` is of another Saver, and 12 is gone.
+  # 5 was a milestone, `best` is of another Saver and newer, and 12 is gone.
   _save(directory, [5, 12, 10, 20], w=1.0)
   for path in directory.glob('model.ckpt-12*'):
     path.unlink()
@@ -134,7 +142,7 @@ def test_only_what_was_listed_may_a_saver_delete_later(directory):
   with tf.Graph().as_default(), tf1.Session() as session:
     tf1.get_variable('w', initializer=1.0)
     session.run(tf1.global_variables_initializer())
-    tf1.train.Saver().save(session, f'{directory}/best.ckpt', 8,
+    tf1.train.Saver().save(session, f'{directory}/best.ckpt', 15,
                            write_state=False)
   _truncate(directory)
   assert checkpoint_files.fall_back(str(directory)).endswith('model.ckpt-10')

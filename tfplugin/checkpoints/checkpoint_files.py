@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +21,9 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 _STATE = 'checkpoint'
-_INDEX = re.compile(r'(?P<prefix>.+-(?P<step>\d+))\.index')
+_INDEX = re.compile(r'(?P<prefix>(?P<base>.+)-(?P<step>\d+))\.index')
+# The base of Estimator's checkpoints.
+_DEFAULT_BASE = 'model.ckpt'
 # Files of a killed save: the parts of a sharded checkpoint, and files that were
 # not yet renamed.
 _LEFT_BEHIND = re.compile(
@@ -52,7 +53,7 @@ def newest_fit(model_dir: str) -> str | None:
   """Returns the checkpoint from which training should continue, or None.
 
   This is the one that the file `checkpoint` names, if it is fit, and otherwise
-  the newest fit one of the directory. The path has no `.index`. No file is
+  the newest fit one of the same Saver. The path has no `.index`. No file is
   changed. Raises ValueError if there are checkpoints and none is fit.
   """
   return _look(model_dir)[0]
@@ -115,23 +116,21 @@ def _look(model_dir: str) -> tuple[str | None, list[str], dict[str, str]]:
 
 
 def _candidates(model_dir: str) -> list[str]:
-  """Returns the named checkpoint, then all others, the newest first.
+  """Returns the named checkpoint, then others of its Saver, the newest first.
 
   An unnamed one may be the newest: its save was killed before the file
-  `checkpoint` was written.
+  `checkpoint` was written. One of another base, such as `best.ckpt-400`, is of
+  another Saver: it may be older or have fewer variables than its step says.
   """
   state = tf1.train.get_checkpoint_state(model_dir)
   named = [state.model_checkpoint_path] if state else []
+  base = (re.sub(r'-\d+$', '', posixpath.basename(named[0])) if named
+          else _DEFAULT_BASE)
+  saved = sorted(filter(None, map(_INDEX.fullmatch, _names(model_dir))),
+                 key=lambda match: int(match['step']), reverse=True)
   return list(dict.fromkeys(named + [
-      posixpath.join(model_dir, prefix)
-      for _, prefix in sorted(_saved(model_dir), reverse=True)]))
-
-
-def _saved(model_dir: str) -> Iterator[tuple[int, str]]:
-  for name in _names(model_dir):
-    match = _INDEX.fullmatch(name)
-    if match:
-      yield int(match['step']), match['prefix']
+      posixpath.join(model_dir, match['prefix'])
+      for match in saved if match['base'] == base]))
 
 
 def _names(model_dir: str) -> list[str]:
