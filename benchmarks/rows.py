@@ -9,7 +9,6 @@ least and the largest. `make bench` writes the file and the part of the page.
 
 from __future__ import annotations
 
-import functools
 import statistics
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -176,15 +175,7 @@ def _elastic() -> Iterator[Row]:
                   for period in PERIODS), 2.01)
 
 
-# By the page of the wrapper.
-GROUPS: Mapping[str, tuple[Row, ...]] = {
-    'variable_clipping': tuple(_clipping()),
-    'drop_stale_gradients': tuple(_drop_stale()),
-    'towers': tuple(_towers()),
-    'cross_shard': tuple(_cross_shard()),
-    'elastic_averaging': tuple(_elastic()),
-}
-ROWS = tuple(row for rows in GROUPS.values() for row in rows)
+ROWS = (*_clipping(), *_drop_stale(), *_towers(), *_cross_shard(), *_elastic())
 
 
 def _lines(results: page_part.Results) -> Iterator[str]:
@@ -219,25 +210,9 @@ def _table(rows: Sequence[Row], results: page_part.Results) -> Iterator[str]:
                             shown)
 
 
-_NOT_YET = 'Not measured yet: `make bench` writes this part.'
-PART = page_part.PagePart('rows', '', _NOT_YET, _lines)
-# The same figures on the pages of the wrappers.
-WRAPPERS = [page_part.PagePart(
-    'rows', '', _NOT_YET, functools.partial(_table, rows),
-    page_part.PAGE.parent / 'wrappers' / f'{name}.md')
-            for name, rows in GROUPS.items()]
-
-
-def write(results: page_part.Results | None = None) -> None:
-  """Writes the file of results, if they are given, and all pages.
-
-  Args:
-    results: What `make bench` measured.
-  """
-  PART.write(results)
-  for part in WRAPPERS:
-    part.write()
+PART = page_part.PagePart(
+    'rows', '', 'Not measured yet: `make bench` writes this part.', _lines)
 
 
 if __name__ == '__main__':
-  write()
+  PART.write()

@@ -140,10 +140,9 @@ def main(argv: Sequence[str]) -> int:
   if arguments.names:
     print(rows.PART.section(results))
   else:
-    rows.write(results)
+    rows.PART.write(results)
     summary.write()
-    print(f'Wrote {rows.PART.results}, {rows.PART.page} and the pages of the '
-          'wrappers.')
+    print(f'Wrote {rows.PART.results} and {rows.PART.page}.')
   return 0
 
 

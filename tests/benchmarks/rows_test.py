@@ -61,22 +61,6 @@ def test_the_page_has_what_the_results_say():
   assert rows.PART.written(text, _BY_HAND) != text
 
 
-@pytest.mark.parametrize('part', rows.WRAPPERS, ids=lambda part: part.page.stem)
-def test_the_page_of_a_wrapper_has_its_rows(part):
-  text = part.page.read_text(encoding='utf-8')
-  assert part.written(text, part.read()) == text
-  own = [row.what for row in rows.GROUPS[part.page.stem]]
-  shown = list(_table(part.section(rows.PART.read() or {'repeats': []})))
-  assert set(shown) - {'comparison'} <= set(own)
-
-
-def test_every_row_is_on_the_page_of_its_wrapper():
-  assert {part.page.stem for part in rows.WRAPPERS} == {
-      path.stem for path in (page_part.PAGE.parent / 'wrappers').iterdir()}
-  found = [_table(part.section(_BY_HAND)) for part in rows.WRAPPERS]
-  assert sum(len(each) - 1 for each in found if each) == 2
-
-
 def test_figures_of_the_page_follow_from_the_results():
   """Some of each kind, anew from the numbers of the file."""
   results = rows.PART.read()
