@@ -17,6 +17,9 @@ _ADAM = '`tf.compat.v1.train.AdamOptimizer`'
 _ELASTIC = '`ElasticAverageOptimizer`, the nearest to it'
 _OWN = 'a subclass of your own of `tf.compat.v1.train.Optimizer`'
 _SCIPY = 'SciPy with `tf.compat.v1.gradients`'
+_LAZY_ADAM = (f'a subclass of {_ADAM} that updates only the rows of the batch, '
+              f'in `_apply_sparse_shared`. {_ADAM} itself updates every row in '
+              'each step, and trains an embedding differently')
 
 OLD = old_names.OldNames(
     'contrib.opt',
@@ -34,10 +37,8 @@ OLD = old_names.OldNames(
         'ExternalOptimizerInterface': _SCIPY,
         'GGTOptimizer': _OWN,
         'LARSOptimizer': _OWN,
-        'LazyAdamGSOptimizer': f'{_ADAM}, which moves the rows outside of the '
-                               'batch too',
-        'LazyAdamOptimizer': f'{_ADAM}, which moves the rows outside of the '
-                             'batch too',
+        'LazyAdamGSOptimizer': _LAZY_ADAM,
+        'LazyAdamOptimizer': _LAZY_ADAM,
         'ModelAverageCustomGetter':
             _ELASTIC.replace('Optimizer', 'CustomGetter'),
         'ModelAverageOptimizer': _ELASTIC,
