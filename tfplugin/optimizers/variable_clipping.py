@@ -126,7 +126,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     """
     super().__init__(opt, use_locking, name)
     del colocate_clip_ops_with_vars
-    self._rules = clip_rules.parse(vars_to_clip_dims)
+    self._rules = clip_rules.parse(vars_to_clip_dims, 'vars_to_clip_dims')
     self._max_norm = norm_clipping.check_max_norm(max_norm)
     clip_rules.check_rows(rows)
     self._rows = rows
