@@ -166,3 +166,11 @@ def test_a_clip_of_another_worker_meanwhile(
       session.run(result.operation)
       # Shrunk twice the first row would be [.24, .32].
       np.testing.assert_allclose(session.run(v), clipped, rtol=1e-6)
+
+
+def test_a_dense_gradient_touches_all_rows():
+  sparse = tf.IndexedSlices(tf.ones([1]), tf.constant([3]))
+  assert clip.touched_ids([sparse]) is sparse.indices
+  assert clip.touched_ids([sparse, sparse]).numpy().tolist() == [3, 3]
+  assert clip.touched_ids([sparse, tf.ones([1])]) is None
+  assert clip.touched_ids([]) is None

@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import per_graph
 from tfplugin.ops import norm_clipping
@@ -93,6 +94,14 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
       (tuple(axes), fixed), clip_one, variable,
       None if 0 in axes else ids, varying)
   return ClipResult(tf.group(*counts), *counts)
+
+
+def touched_ids(gradients: Sequence[types.Gradient]) -> tf.Tensor | None:
+  """Returns the row ids of sparse gradients; None if one of them is dense."""
+  ids = [g.indices for g in gradients if isinstance(g, tf.IndexedSlices)]
+  if not ids or len(ids) < len(gradients):
+    return None
+  return ids[0] if len(ids) == 1 else tf.concat(ids, 0)
 
 
 def _clip_all(variable: tf.Variable,

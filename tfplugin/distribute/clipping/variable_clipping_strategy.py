@@ -272,8 +272,7 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
     if updated is None:
       return result
     components, results = updated
-    ids = None if self._clip_all_rows else next(
-        (a.indices for a in args if isinstance(a, tf.IndexedSlices)), None)
+    ids = None if self._clip_all_rows else clip.touched_ids(args)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
     with tf.control_dependencies(done), update_audit.OF_RULES.passing(
         components):
