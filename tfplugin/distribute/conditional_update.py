@@ -165,8 +165,9 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
       with tf.control_dependencies(update):
         return branching.done(update + _ops_of(on_apply()))
 
-  done = branching.cond(should_apply, true_branch,
-                        lambda: branching.done(_ops_of(on_skip())), updated)
+  with branching.updating(updated):
+    done = tf.cond(should_apply, true_branch,
+                   lambda: branching.done(_ops_of(on_skip())))
   update = tf.group(done, name=name)
   if not tf.inside_function():
     tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, update)

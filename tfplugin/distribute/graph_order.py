@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from collections.abc import Iterable
 from typing import Any
 from typing import Callable
@@ -31,11 +32,13 @@ def sources(operation: tf.Operation) -> list[tf.Operation]:
 
 def upstream(operations: Iterable[tf.Operation], of_values: bool = False,
              stop: Callable[[tf.Operation], bool] = lambda operation: False,
+             known: Container[tf.Operation] = (),
              ) -> set[tf.Operation]:
   """Returns `operations` and all that run before them in the same graph.
 
   With `of_values` only those whose results the `operations` use. An operation
-  that `stop` accepts is included, and the search does not go behind it.
+  that `stop` accepts is included, and the search does not go behind it. It goes
+  neither to `known` operations nor behind them.
 
   Example:
     >>> with tf.Graph().as_default():
@@ -45,7 +48,7 @@ def upstream(operations: Iterable[tf.Operation], of_values: bool = False,
     ...   sorted(op.name for op in upstream([b.op]))
     ['a', 'b']
   """
-  found = set(operations)
+  found = {operation for operation in operations if operation not in known}
   pending = list(found)
   while pending:
     operation = pending.pop()
@@ -53,7 +56,7 @@ def upstream(operations: Iterable[tf.Operation], of_values: bool = False,
       continue
     for source in ([tensor.op for tensor in operation.inputs] if of_values
                    else sources(operation)):
-      if source not in found:
+      if source not in found and source not in known:
         found.add(source)
         pending.append(source)
   return found

@@ -256,11 +256,14 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
           on_apply=on_apply,
           on_skip=functools.partial(on_skip, decision.fresh), **extra)
 
-    if self._use_locking and update_lock.is_possible():
-      update = self._apply_locked(step, grads_and_vars, functools.partial(
-          apply, on_apply=tuple, on_skip=self._counters.count_stale))
-    else:
-      update = apply(grads_and_vars)
+    # Before this one takes the lock, for which the first one may wait.
+    earlier = self._gate.accepted_here
+    with tf.control_dependencies([] if earlier is None else [earlier]):
+      if self._use_locking and update_lock.is_possible():
+        update = self._apply_locked(step, grads_and_vars, functools.partial(
+            apply, on_apply=tuple, on_skip=self._counters.count_stale))
+      else:
+        update = apply(grads_and_vars)
     self._summarize(step)
     return update
 
@@ -299,6 +302,16 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
           tf.cast(step.read_value(), tf.float32) + 1.0)
       tf1.summary.scalar(SUMMARY_TAG, ratio)
       counters.summarize(FRACTION_TAG, NONFINITE_TAG)
+
+
+def with_gate(opt: tf1.train.Optimizer, gate: staleness_gate.StalenessGate,
+              staleness: int, use_locking: bool,
+              on_nonfinite: str) -> DropStaleGradientOptimizer:
+  """Returns an optimizer whose `gate` may decide for others, too."""
+  optimizer = DropStaleGradientOptimizer(
+      opt, staleness, use_locking, on_nonfinite=on_nonfinite)
+  optimizer._gate = gate
+  return optimizer
 
 
 def _resolve_step(global_step: tf.Variable | None) -> tf.Variable:

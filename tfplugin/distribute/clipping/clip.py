@@ -124,8 +124,8 @@ def _clip_all(variable: tf.Variable,
     return _done(rewrite_rows(
         variable, tf.where(_any_slice(exceeds))[:, 0], shrunk))
 
-  done = branching.cond(num_clipped > 0, write, lambda: tf.constant(True),
-                        [variable])
+  with branching.updating([variable]):
+    done = tf.cond(num_clipped > 0, write, lambda: tf.constant(True))
   return _after(done, num_clipped, norms)
 
 
@@ -178,8 +178,9 @@ def _clip_parts(parts: Sequence[tf.Variable],
         _done(part.assign(bound.rescale(x, largest, unit_norms)))
         for x, part in zip(values, parts)])
 
-  done = branching.cond(num_clipped > 0, write,
-                        lambda: tf.constant([True] * len(parts)), parts)
+  with branching.updating(parts):
+    done = tf.cond(num_clipped > 0, write,
+                   lambda: tf.constant([True] * len(parts)))
   return ClipResult(tf.group(done), num_clipped,
                     tf.size(unit_norms, out_type=tf.int64))
 
