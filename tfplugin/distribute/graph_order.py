@@ -30,25 +30,26 @@ def sources(operation: tf.Operation) -> list[tf.Operation]:
           *operation.control_inputs]
 
 
-def upstream(operations: Iterable[tf.Operation], of_values: bool = False,
+def upstream(values: Iterable[Any], of_values: bool = False,
              stop: Callable[[tf.Operation], bool] = lambda operation: False,
              known: Container[tf.Operation] = (),
              ) -> set[tf.Operation]:
-  """Returns `operations` and all that run before them in the same graph.
+  """Returns the operations of `values`, and all that run before them.
 
-  With `of_values` only those whose results the `operations` use. An operation
-  that `stop` accepts is included, and the search does not go behind it. It goes
-  neither to `known` operations nor behind them.
+  With `of_values` only those whose results the others use. An operation that
+  `stop` accepts is included, and the search does not go behind it. It goes
+  neither to `known` operations nor behind them, nor into another graph.
 
   Example:
     >>> with tf.Graph().as_default():
     ...   a = tf.constant(1.0, name='a')
     ...   b = tf.negative(a, name='b')
     ...   _ = tf.abs(b)
-    ...   sorted(op.name for op in upstream([b.op]))
+    ...   sorted(op.name for op in upstream([b]))
     ['a', 'b']
   """
-  found = {operation for operation in operations if operation not in known}
+  found = {operation for operation in operations_of(values)
+           if operation not in known}
   pending = list(found)
   while pending:
     operation = pending.pop()

@@ -190,8 +190,7 @@ def started(scaffold: tf1.train.Scaffold | None,
   """
   if scaffold is None or scaffold.local_init_op is None:
     return scaffold
-  known = graph_order.upstream(
-      graph_order.operations_of([scaffold.local_init_op]))
+  known = graph_order.upstream([scaffold.local_init_op])
   missing = [v for v in (*tf1.local_variables(),
                          *per_graph.current().unlisted)
              if v.initializer not in known]
@@ -227,8 +226,8 @@ def resolver_or_default(
         f'Received: {cluster_resolver!r}. None reads TF_CONFIG.')
   cluster = cluster_resolver.cluster_spec()
   if cluster and 'ps' not in cluster.jobs:
-    task = cluster_task.from_resolver(cluster_resolver)
-    if task.job == 'evaluator' and task.num_workers == 1:
+    if cluster_resolver.task_type == 'evaluator' and (
+        cluster_task.ClusterTask(cluster).num_workers == 1):
       # The chief is the only training task; this evaluates without a strategy.
       return tf.distribute.cluster_resolver.SimpleClusterResolver(
           tf.train.ClusterSpec({}))

@@ -124,7 +124,7 @@ def _gate_own_count(gate: staleness_gate.OneDecision,
   if step is None or gate.accepted_here is None:
     return  # The model's own DropStaleGradientOptimizer decides.
   if gate.accepted_here.op not in graph_order.upstream(
-      graph_order.operations_of(tf.nest.flatten(spec.train_op))):
+      tf.nest.flatten(spec.train_op)):
     return  # Hooks run the optimizers. The train op counts, and draws no batch.
   staleness_gate.drop_writes_of_step(
       gate.accepted_here, step,

@@ -138,8 +138,7 @@ class Staleness:
     # By identity: tensors have no plain equality.
     key = tuple(one if isinstance(one, str) else id(one) for one in asked)
     if key not in self._of_fetches:
-      run = graph_order.upstream(graph_order.operations_of(
-          map(self._graph.as_graph_element, asked)))
+      run = graph_order.upstream(map(self._graph.as_graph_element, asked))
       self._of_fetches[key] = [t for t in self._tensors if t.op in run]
     return self._of_fetches[key]
 

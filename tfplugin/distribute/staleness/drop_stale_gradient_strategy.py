@@ -153,7 +153,7 @@ class _Gates:
     """
     for op, _, always in self.own_counts:
       _tf_internals.redirect_input(op, 0, always)
-    run = graph_order.upstream(graph_order.operations_of(train_ops))
+    run = graph_order.upstream(train_ops)
     if any(gate.accepted_here.op in run for gate in self.by_replica.values()):
       for op, accepted, _ in self.own_counts:
         _tf_internals.redirect_input(op, 0, accepted)
