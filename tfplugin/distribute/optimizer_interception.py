@@ -30,10 +30,9 @@ from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
 
-# Attribute of the `apply_gradients` of tfplugin's wrappers.
-_OWN = 'tfplugin_interceptable'
-# Attribute of a method that is not to be replaced.
-_MET = 'tfplugin_met'
+# Attribute of an `apply_gradients` that is not to be replaced: whether it is
+# the method of a wrapper of tfplugin.
+_IS_OWN = 'tfplugin_is_own'
 # Threads may each build a model: methods are replaced while one does.
 _LOCK = threading.RLock()
 # By the context that intercepts, the newest last.
@@ -125,14 +124,13 @@ def interceptable(apply_gradients: Callable) -> Callable:
     return current.apply(
         self, functools.partial(apply_gradients, self), *args, **kwargs)
 
-  setattr(apply, _OWN, True)
-  setattr(apply, _MET, True)
+  setattr(apply, _IS_OWN, True)
   return apply
 
 
 def is_interceptable(optimizer: tf1.train.Optimizer) -> bool:
   """Returns whether `optimizer` is a wrapper of tfplugin."""
-  return hasattr(type(optimizer).apply_gradients, _OWN)
+  return getattr(type(optimizer).apply_gradients, _IS_OWN, False)
 
 
 def holds(optimizer: Any, kind: type) -> bool:
@@ -215,7 +213,7 @@ def _replace_in_subclass(cls, **kwargs) -> None:
 def _replace_in(cls: type) -> None:
   """Replaces the method that `cls` itself defines, if there is one."""
   method = vars(cls).get('apply_gradients')
-  if method is not None and not hasattr(method, _MET):
+  if method is not None and not hasattr(method, _IS_OWN):
     cls.apply_gradients = _met(method)
     _restore.callback(setattr, cls, 'apply_gradients', method)
 
@@ -230,5 +228,5 @@ def _met(method: Callable) -> Callable:
     return meetings[-1](bound, optimizer, *args, **kwargs) if meetings else (
         bound(*args, **kwargs))
 
-  setattr(met, _MET, True)
+  setattr(met, _IS_OWN, False)
   return met
