@@ -253,8 +253,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
           decision.accepted, self._optimizer, grads_and_vars, global_step,
           name or self.get_name(),
           prepare=functools.partial(self._counters.create, step, here),
-          on_apply=on_apply,
-          on_skip=functools.partial(on_skip, decision.fresh), **extra)
+          on_apply=on_apply, on_skip=on_skip, skip_args=[decision.fresh],
+          **extra)
 
     # Before this one takes the lock, for which the first one may wait.
     earlier = self._gate.accepted_here

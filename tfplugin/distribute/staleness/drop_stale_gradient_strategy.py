@@ -262,8 +262,9 @@ class _Gated:
     decision = self._gate.decide(
         step, [g for g, _ in grads_and_vars if g is not None],
         names=[v.name for g, v in grads_and_vars if g is not None])
-    kwargs.update(on_skip=lambda: self._gates.counters.count_dropped(
-        decision.fresh, is_first))
+    kwargs.update(
+        on_skip=lambda fresh: self._gates.counters.count_dropped(
+            fresh, is_first), skip_args=[decision.fresh])
     # All writes of the optimizer are in the branch.
     audit = tf.distribute.get_strategy().extended.audit_here()
     with self._gates.passing, audit.passing(tf1.trainable_variables()):
