@@ -96,7 +96,7 @@ def drop_stale_gradients(
     gate = staleness_gate.OneDecision(staleness, on_nonfinite)
     interception = optimizer_interception.Interception(
         functools.partial(
-            drop_stale_gradient.with_gate, gate=gate, staleness=staleness,
+            drop_stale_gradient.BehindGate, gate=gate, staleness=staleness,
             use_locking=use_locking, on_nonfinite=on_nonfinite),
         drop_stale_gradient.DropStaleGradientOptimizer, is_whole=True)
     spec = decorator_stack.intercepted(

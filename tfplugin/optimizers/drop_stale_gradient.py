@@ -304,14 +304,15 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
       counters.summarize(FRACTION_TAG, NONFINITE_TAG)
 
 
-def with_gate(opt: tf1.train.Optimizer, gate: staleness_gate.StalenessGate,
-              staleness: int, use_locking: bool,
-              on_nonfinite: str) -> DropStaleGradientOptimizer:
-  """Returns an optimizer whose `gate` may decide for others, too."""
-  optimizer = DropStaleGradientOptimizer(
-      opt, staleness, use_locking, on_nonfinite=on_nonfinite)
-  optimizer._gate = gate
-  return optimizer
+class BehindGate(DropStaleGradientOptimizer):
+  """Wrapper whose `gate` may decide for other optimizers, too."""
+
+  def __init__(self, opt: tf1.train.Optimizer,
+               gate: staleness_gate.StalenessGate, staleness: int,
+               use_locking: bool, on_nonfinite: str):
+    """Wraps `opt`; see the base class."""
+    super().__init__(opt, staleness, use_locking, on_nonfinite=on_nonfinite)
+    self._gate = gate
 
 
 def _resolve_step(global_step: tf.Variable | None) -> tf.Variable:

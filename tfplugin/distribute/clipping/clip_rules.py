@@ -34,8 +34,7 @@ Rules = Union[Mapping[Any, Any], Sequence[tuple[Any, Any]]]
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-  """One selection; messages have `wanted` and the user's `argument` and `dims`.
-  """
+  """One selection; messages have `wanted` and the user's `argument`."""
 
   wanted: str
   selects: Callable[[tf.Variable], bool]
