@@ -133,6 +133,13 @@ def from_environment() -> ClusterTask:
   return ClusterTask(tf.train.ClusterSpec(cluster), *task, master)
 
 
+def from_resolver(
+    resolver: tf.distribute.cluster_resolver.ClusterResolver) -> ClusterTask:
+  """Returns the task that a resolver gives to this process."""
+  return ClusterTask(
+      resolver.cluster_spec(), resolver.task_type, resolver.task_id or 0)
+
+
 @contextlib.contextmanager
 def occupied_port_named(task: ClusterTask) -> Iterator[None]:
   """Raises a RuntimeError that names the port if `task` finds it occupied.

@@ -226,8 +226,8 @@ def resolver_or_default(
         f'Received: {cluster_resolver!r}. None reads TF_CONFIG.')
   cluster = cluster_resolver.cluster_spec()
   if cluster and 'ps' not in cluster.jobs:
-    if cluster_resolver.task_type == 'evaluator' and (
-        cluster_task.ClusterTask(cluster).num_workers == 1):
+    task = cluster_task.from_resolver(cluster_resolver)
+    if task.job == 'evaluator' and task.num_workers == 1:
       # The chief is the only training task; this evaluates without a strategy.
       return tf.distribute.cluster_resolver.SimpleClusterResolver(
           tf.train.ClusterSpec({}))
