@@ -207,11 +207,7 @@ class TelemetryHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self, *sinks: Sink, every_secs: float = 5.0):
-    """Stores the sinks.
-
-    Raises TypeError unless `every_secs` is a number, and ValueError unless it
-    is positive and finite.
-    """
+    """Stores the sinks."""
     self._every_secs = time_limit.check('every_secs', every_secs)
     self._sinks = sinks
     self._sinks_of_each_step = [s for s in sinks if s.fetches_each_step]

@@ -219,8 +219,7 @@ def read_step_before_forward(
     gradients: Sequence[types.Gradient]) -> tf.Tensor:
   """Returns the step before the model began its work, in a graph.
 
-  All work that the gradients need waits for the reading. The
-  reading waits for no work, so gradients that were made under control
+  The reading waits for no work, so gradients that were made under control
   dependencies do not form a cycle. It is made outside the branches of
   `tf.cond`: with accumulated gradients, the model that added the last ones is
   outside.
