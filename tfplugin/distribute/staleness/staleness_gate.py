@@ -128,7 +128,7 @@ class OneDecision(StalenessGate):
 
 
 def drop_writes_of_step(accepted: tf.Tensor, step: tf.Variable,
-               writes: Iterable[tf.Operation], caller: str) -> None:
+                        writes: Iterable[tf.Operation], caller: str) -> None:
   """Makes `writes` of `step` add 0, or nothing new, where `accepted` is false.
 
   A model makes such writes apart from its optimizers: a canned estimator with
