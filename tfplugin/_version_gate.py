@@ -8,6 +8,8 @@ before any module that would fail with an obscure error.
 
 from __future__ import annotations
 
+import re
+
 from tfplugin import version
 
 NO_TENSORFLOW = (
@@ -18,13 +20,8 @@ NO_TENSORFLOW = (
 
 def _numbers(text: str) -> tuple[int, ...]:
   """Returns a version's leading numbers: `'2.15.0-rc1'` is (2, 15, 0)."""
-  numbers = []
-  for part in text.split('.')[:3]:
-    digits = part.split('-')[0].split('rc')[0]
-    if not digits.isdigit():
-      break
-    numbers.append(int(digits))
-  return tuple(numbers)
+  leading = re.match(r'[\d.]*', text).group()
+  return tuple(int(part) for part in leading.split('.')[:3] if part)
 
 
 def check(tensorflow_version: str) -> None:

@@ -16,7 +16,6 @@ GradsAndVars = Sequence[tuple[Gradient, tf.Variable]]
 LossLike = Union[tf.Tensor, Callable[[], tf.Tensor]]
 
 
-
 class Optimizer(Protocol):
   """A `tf.compat.v1.train.Optimizer`, for type checkers.
 

@@ -131,59 +131,6 @@ def test_a_program_calls_the_field_as_it_likes():
       Wrapper(inner), Holder(inner), inner)] == [True, False, False]
 
 
-class _Overriding(tf1.train.GradientDescentOptimizer):
-  def apply_gradients(self, grads_and_vars, global_step=None, name=None):
-    return super().apply_gradients(grads_and_vars, global_step, name)
-
-
-def test_every_application_is_met_and_methods_are_put_back():
-  base = tf1.train.Optimizer
-  before = base.apply_gradients, _Overriding.apply_gradients
-  met = []
-
-  def meet(apply_gradients, optimizer, *args, **kwargs):
-    met.append(optimizer)
-    return apply_gradients(*args, **kwargs)
-
-  plain, overriding = _sgd(), _Overriding(0.5)
-  with tf.Graph().as_default(), pytest.raises(KeyError):
-    pairs = [(tf.constant(1.0), tf.Variable(1.0))]
-    with optimizers.applications_met(meet):
-      with optimizers.applications_met(meet):
-        plain.apply_gradients(pairs)
-      overriding.apply_gradients(pairs)
-
-      class Late(tf1.train.Optimizer):
-        def apply_gradients(self, grads_and_vars):
-          return 'late'
-
-      late = Late(False, 'late')
-      assert late.apply_gradients(pairs) == 'late'
-      raise KeyError
-  assert met == [plain, overriding, overriding, late]
-  assert (base.apply_gradients, _Overriding.apply_gradients) == before
-  assert late.apply_gradients(pairs) == 'late'
-  assert len(met) == 4
-  assert '__init_subclass__' not in vars(base)
-
-
-def test_the_innermost_context_meets_an_application():
-  met = []
-
-  def outer(*_):
-    met.append('outer')
-
-  def inner(*_):
-    met.append('inner')
-
-  with optimizers.applications_met(outer):
-    with optimizers.applications_met(inner):
-      with optimizers.applications_met(outer):
-        _sgd().apply_gradients([])
-      _sgd().apply_gradients([])
-  assert met == ['outer', 'inner']
-
-
 @pytest.mark.parametrize('has_variable', [True, False])
 def test_an_optimizer_refuses_to_apply_nothing(has_variable):
   with tf.Graph().as_default():

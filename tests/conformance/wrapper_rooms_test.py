@@ -18,20 +18,22 @@ _LAYERS = ('distribute', 'optimizers', 'hooks', 'estimator')
 # The files of each wrapper, as beginnings of paths in tfplugin/.
 _ROOMS = {
     'clipping': ('distribute/clipping/', 'optimizers/variable_clipping',
-                 'hooks/clipping_', 'estimator/clip_variables'),
+                 'estimator/clip_variables'),
     'elastic': ('distribute/elastic/', 'optimizers/elastic_',
                 'hooks/elastic_', 'estimator/elastic_'),
     'shards': ('distribute/shards/', 'optimizers/cross_shard',
                'estimator/cross_shard', 'estimator/shard',
                'estimator/tpu_shards'),
     'staleness': ('distribute/staleness/', 'optimizers/drop_stale_',
-                  'hooks/staleness_', 'estimator/drop_stale_'),
+                  'estimator/drop_stale_'),
     'towers': ('distribute/towers/', 'optimizers/tower', 'estimator/replicate'),
 }
 
 # Imports out of a room, or into a room from shared code, and why.
 _ALLOWED = {
     ('shards', 'towers'): 'the shards of one process are towers',
+    **{('hooks/summary_hooks.py', room): 'one class writes the numbers of both'
+       for room in ('clipping', 'staleness')},
 }
 
 
@@ -80,7 +82,7 @@ def test_every_room_has_files():
 
 # The files, and the pairs that call each other in both directions, through
 # which a step is built. Must not grow.
-_LONGEST = {'clip': (15, 4), 'drop_stale': (22, 7), 'elastic_average': (33, 8),
+_LONGEST = {'clip': (15, 3), 'drop_stale': (22, 3), 'elastic_average': (33, 8),
             'towers': (11, 3)}
 
 

@@ -38,6 +38,17 @@ def test_the_walk_ends_behind_an_operation_that_stops_it(behavior):
     assert graph_order.upstream([last.op], stop=lambda op: True) == {last.op}
 
 
+def test_the_walk_goes_to_no_known_operation(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    first = tf.constant(1.0)
+    middle = tf.negative(first)
+    last = middle + tf.abs(first)
+    both = {middle.op, first.op}
+    assert graph_order.upstream([last, middle], known=both) == (
+        graph_order.upstream([last]) - both)
+
+
 def test_a_loop_is_walked_once():
   with tf.Graph().as_default():
     tf1.disable_control_flow_v2()

@@ -305,3 +305,46 @@ def test_another_thread_is_left_alone():
     thread.start()
     thread.join()
   assert moved == [3.0]
+
+
+def test_every_application_is_met_and_methods_are_put_back():
+  base = tf1.train.Optimizer
+  before = base.apply_gradients, DecayingOptimizer.apply_gradients
+  met = []
+
+  def meet(apply_gradients, optimizer, *args, **kwargs):
+    met.append(optimizer)
+    return apply_gradients(*args, **kwargs)
+
+  plain, overriding = _sgd(), DecayingOptimizer(0.5)
+  with tf.Graph().as_default(), pytest.raises(KeyError):
+    pairs = [(tf.constant(1.0), tf.Variable(1.0))]
+    with optimizer_interception.applications_met(meet):
+      with optimizer_interception.applications_met(meet):
+        plain.apply_gradients(pairs)
+      overriding.apply_gradients(pairs)
+
+      class Late(tf1.train.Optimizer):
+        def apply_gradients(self, grads_and_vars):
+          return 'late'
+
+      late = Late(False, 'late')
+      assert late.apply_gradients(pairs) == 'late'
+      raise KeyError
+  assert met == [plain, overriding, overriding, late]
+  assert (base.apply_gradients, DecayingOptimizer.apply_gradients) == before
+  assert late.apply_gradients(pairs) == 'late'
+  assert len(met) == 4
+  assert '__init_subclass__' not in vars(base)
+
+
+def test_the_innermost_context_meets_an_application():
+  met = []
+  outer, inner = (lambda *_, name=name: met.append(name)
+                  for name in ('outer', 'inner'))
+  with optimizer_interception.applications_met(outer):
+    with optimizer_interception.applications_met(inner):
+      with optimizer_interception.applications_met(outer):
+        _sgd().apply_gradients([])
+      _sgd().apply_gradients([])
+  assert met == ['outer', 'inner']

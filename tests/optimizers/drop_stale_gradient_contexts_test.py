@@ -182,6 +182,39 @@ def test_replicas_of_a_strategy_apply(behavior):
       np.testing.assert_allclose(got, [0.9, 0.9], rtol=1e-5)
 
 
+@pytest.mark.parametrize('late', [(0, 5), (5, 0), (5, 5)])
+def test_a_drop_is_counted_whichever_replica_is_late(late):
+  strategy = tf.distribute.MirroredStrategy(
+      ['/cpu:0', '/cpu:1'],
+      cross_device_ops=tf.distribute.ReductionToOneDevice())
+  with tf.Graph().as_default(), strategy.scope():
+    step = tf1.train.get_or_create_global_step()
+    w = tf1.get_variable('w', initializer=1.0, use_resource=True)
+    optimizer = Optimizer(_sgd(), 2)
+
+    def replica_step():
+      read = w.read_value()
+      replica = tf.get_static_value(
+          tf.distribute.get_replica_context().replica_id_in_sync_group)
+      copy = strategy.experimental_local_results(step)[replica]
+      with tf1.control_dependencies([read]):
+        others = copy.assign_add(late[replica], read_value=False)
+      with tf1.control_dependencies([others]):
+        gradient = 1.0 + 0.0 * read
+      return optimizer.apply_gradients([(gradient, w)], global_step=step)
+
+    train_op = strategy.group(strategy.run(replica_step))
+    counts = [optimizer.num_dropped, optimizer.num_applied,
+              optimizer.stale_counter.read_value()]
+    config = tf1.ConfigProto(device_count={'CPU': 2})
+    with tf1.Session(config=config) as session:
+      session.run([tf1.global_variables_initializer(),
+                   tf1.local_variables_initializer()])
+      session.run(train_op)
+      assert session.run(counts) == [1, 0, 1.0]
+      assert session.run(w.read_value()) == 1.0
+
+
 def _both_ways(optimizer, w):
   clip = variable_clipping.VariableClippingOptimizer
   return {'clip inside': Optimizer(clip(optimizer, [(w, 1)], 2.0), 0),

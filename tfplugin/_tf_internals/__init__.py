@@ -91,7 +91,6 @@ from tfplugin._tf_internals.op_types import table_of_lookup
 from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import takes_new_values
 from tfplugin._tf_internals.op_types import writes_variable
-from tfplugin._tf_internals.optimizers import applications_met
 from tfplugin._tf_internals.optimizers import assigns_by_itself
 from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
@@ -101,7 +100,6 @@ from tfplugin._tf_internals.optimizers import hands_on
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
-from tfplugin._tf_internals.optimizers import met_already
 from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.replacing import stay_replaced

@@ -29,15 +29,19 @@ def keras_2() -> types.ModuleType | None:
   `tf.keras` cannot be asked: TensorFlow 2.16 chooses its Keras at its first
   use.
   """
-  loaded = [sys.modules[name] for name in _NAMES if name in sys.modules]
-  return next((keras for keras in loaded
+  return next((keras for keras in loaded(_NAMES)
                if getattr(keras, '__version__', '').startswith('2.')), None)
 
 
 def loss_classes() -> set[type]:
   """Returns the class `Loss` of each loaded Keras; see `keras_2`."""
-  known = [sys.modules[name] for name in _NAMES if name in sys.modules]
-  return {each.losses.Loss for each in known if hasattr(each, 'losses')}
+  return {each.losses.Loss for each in loaded(_NAMES)
+          if hasattr(each, 'losses')}
+
+
+def loaded(names: Sequence[str]) -> list[types.ModuleType]:
+  """Returns the modules of these names that this process has loaded."""
+  return [sys.modules[name] for name in names if name in sys.modules]
 
 
 @contextlib.contextmanager

@@ -10,12 +10,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-import sys
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -150,10 +147,10 @@ def counts_marked(applies: Callable[[], bool]) -> Iterator[None]:
   with contextlib.ExitStack() as stack:
     stack.enter_context(replacing.replaced_in_turn(
         losses_impl, _safe_mean=dividing))
-    for module in _loaded(_MEANS):
+    for module in keras.loaded(_MEANS):
       stack.enter_context(replacing.replaced_in_turn(
           module, _safe_mean=dividing))
-    for module in _loaded([_KERAS_3]):
+    for module in keras.loaded([_KERAS_3]):
       stack.enter_context(replacing.replaced_in_turn(
           module, reduce_values=reducing))
     yield
@@ -171,11 +168,6 @@ def _mark_count(mean: tf.Tensor) -> None:
   if tf.is_symbolic_tensor(mean) and mean.op.type == 'DivNoNan':
     # Graphs are append-only in public.
     mean.op._update_input(1, _marked_copy(mean.op.inputs[1]))
-
-
-def _loaded(names: Sequence[str]) -> list[Any]:
-  """Returns the modules of these names that this process has loaded."""
-  return [sys.modules[name] for name in names if name in sys.modules]
 
 
 def is_count_of_mean(op: tf.Operation) -> bool:

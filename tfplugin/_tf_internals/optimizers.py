@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""State of v1 optimizers, and interception of gradients and of updates."""
+"""State of v1 optimizers, and interception of gradients."""
 
 from __future__ import annotations
 
@@ -22,16 +22,9 @@ from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
 
-# Threads may each build a model: methods are replaced while one does.
-_LOCK = threading.RLock()
 _local = threading.local()
-# Attribute of a method that is not to be replaced.
-_MET = 'tfplugin_met'
 # Attribute of a graph: the functions that take its gradients.
 _TAKES = 'tfplugin_takes'
-# By the context that intercepts, the newest last.
-_meetings: dict[object, Callable] = {}
-_replaced = contextlib.ExitStack()
 # The modules of Keras's optimizers; importing them would load all of Keras.
 _KERAS_OPTIMIZERS = ('keras.src.optimizers', 'tf_keras.src.optimizers')
 # The methods of v1 and Keras optimizers that call a loss function.
@@ -99,72 +92,6 @@ def hands_on(optimizer: tf1.train.Optimizer) -> bool:
   base = tf1.train.Optimizer
   return (wrapped_optimizer(optimizer) is not None and
           type(optimizer).apply_gradients is not base.apply_gradients)
-
-
-@contextlib.contextmanager
-def applications_met(meet: Callable) -> Iterator[None]:
-  """Calls `meet` in place of `apply_gradients` of any v1 optimizer.
-
-  `meet` gets the bound method, the optimizer and the arguments. A class may
-  override `apply_gradients` and assign to the variables itself, so no public
-  place sees all applications. The method is replaced for a while in every class
-  that defines one, also in new classes, for all threads.
-  """
-  base, own = tf1.train.Optimizer, object()  # Contexts may have one `meet`.
-  with _LOCK:
-    _meetings[own] = meet
-    if len(_meetings) == 1:
-      _replaced.enter_context(replacing.replaced(
-          base, __init_subclass__=lambda _: classmethod(_replace_in_subclass)))
-    for cls in _with_subclasses(base):
-      _replace_in(cls)
-  try:
-    yield
-  finally:
-    with _LOCK:
-      del _meetings[own]
-      if not _meetings:
-        _replaced.close()
-
-
-def met_already(apply_gradients: Callable) -> Callable:
-  """Marks a method that calls `meet` itself; returns the method."""
-  setattr(apply_gradients, _MET, True)
-  return apply_gradients
-
-
-def _with_subclasses(cls: type) -> Iterator[type]:
-  """Yields `cls` and all its subclasses, deeply."""
-  yield cls
-  for subclass in cls.__subclasses__():
-    yield from _with_subclasses(subclass)
-
-
-def _replace_in_subclass(cls, **kwargs) -> None:
-  """Stands in for `__init_subclass__` of all v1 optimizers for a while."""
-  super(tf1.train.Optimizer, cls).__init_subclass__(**kwargs)
-  with _LOCK:
-    _replace_in(cls)
-
-
-def _replace_in(cls: type) -> None:
-  """Replaces the method that `cls` itself defines, if there is one."""
-  method = vars(cls).get('apply_gradients')
-  if method is not None and not hasattr(method, _MET):
-    _replaced.enter_context(replacing.replaced(cls, apply_gradients=_met))
-
-
-def _met(method: Callable) -> Callable:
-  """Returns `apply_gradients` of a class, which the newest context meets."""
-
-  @functools.wraps(method)
-  def met(optimizer, *args, **kwargs):
-    bound = functools.partial(method, optimizer)
-    meetings = list(_meetings.values())
-    return meetings[-1](bound, optimizer, *args, **kwargs) if meetings else (
-        bound(*args, **kwargs))
-
-  return met_already(met)
 
 
 def refuses_nothing(error: ValueError) -> bool:

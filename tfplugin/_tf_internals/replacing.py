@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacement of members of TensorFlow and Keras for a while.
 
-Each replacement of this package that ends is made here. Those that stay until
+Each replacement of private names that ends is made here. Those that stay until
 the process ends are listed in docs/private_tensorflow.md.
 """
 

@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -42,17 +43,25 @@ _RETURNED = (
     '`tf.group(...)` from all branches, or write outside of them.')
 
 
+@contextlib.contextmanager
+def updating(variables: Iterable[tf.Variable]) -> Iterator[None]:
+  """Makes the branches of a `tf.cond` inside it able to update `variables`."""
+  if not (tf1.control_flow_v2_enabled() and any(map(is_reference, variables))):
+    yield
+    return
+  tf1.disable_control_flow_v2()
+  try:
+    yield
+  finally:
+    tf1.enable_control_flow_v2()
+
+
 def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
          false_fn: Callable[[], tf.Tensor],
          updated: Iterable[tf.Variable]) -> tf.Tensor:
   """Returns `true_fn()` where `should` is true, else `false_fn()`."""
-  if not (tf1.control_flow_v2_enabled() and any(map(is_reference, updated))):
+  with updating(updated):
     return tf.cond(should, true_fn, false_fn)
-  tf1.disable_control_flow_v2()
-  try:
-    return tf.cond(should, true_fn, false_fn)
-  finally:
-    tf1.enable_control_flow_v2()
 
 
 def done(operations: Iterable) -> tf.Tensor:

@@ -129,10 +129,7 @@ def interpret(value: str) -> Reading:
 
 
 def decode(value: str) -> tuple[Cluster, Task | None]:
-  """Returns cluster and task of a `TF_CONFIG`; `({}, None)` without a cluster.
-
-  An empty `value` means not set. Raises ValueError like `interpret`.
-  """
+  """Returns cluster and task of a `TF_CONFIG`; `({}, None)` for none."""
   return interpret(value)[:2]
 
 
@@ -147,18 +144,14 @@ def is_set() -> bool:
 
 
 def explain() -> str:
-  """Returns in one line how the `TF_CONFIG` of this process was interpreted.
-
-  Raises ValueError like `interpret`.
-  """
+  """Returns in one line how the `TF_CONFIG` of this process was interpreted."""
   return ' '.join(_original().notes)
 
 
 def only_trains() -> bool:
   """Returns whether the only task of a cluster leaves evaluation to others.
 
-  TensorFlow's chief and workers do so; a `master` evaluates and exports. Raises
-  ValueError like `interpret`.
+  TensorFlow's chief and workers do so; a `master` evaluates and exports.
   """
   task = _original().only_task
   return task is not None and task.type != 'master'
@@ -167,8 +160,7 @@ def only_trains() -> bool:
 def is_master() -> bool:
   """Returns whether this process is the `master` of a cluster.
 
-  TensorFlow's master trains as the chief does, evaluates and exports. Raises
-  ValueError like `interpret`.
+  TensorFlow's master trains as the chief does, evaluates and exports.
   """
   task = _original().task
   return task is not None and task.type == 'master'
@@ -223,10 +215,7 @@ def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
 
 
 def other_keys() -> dict[str, Any]:
-  """Returns what `TF_CONFIG` has beside cluster and task, {} without any.
-
-  Raises ValueError if it is not a JSON object.
-  """
+  """Returns what `TF_CONFIG` has beside cluster and task, {} without any."""
   value = os.environ.get(VARIABLE, '')
   return _other_keys(value) if value.strip() else {}
 

@@ -98,10 +98,7 @@ class ClusterTask:
 
   @property
   def training_index(self) -> int:
-    """The task's number among the training tasks, 0 for the chief.
-
-    Raises ValueError for a task that does not train.
-    """
+    """The task's number among the training tasks, 0 for the chief."""
     if not self.trains:
       raise ValueError('The task must be one that trains, to have a number '
                        f'among the tasks that train. Received: {self.name}. '
@@ -120,10 +117,7 @@ class ClusterTask:
 
 
 def from_environment() -> ClusterTask:
-  """Returns the task that `TF_CONFIG` gives to this process.
-
-  Raises ValueError if `TF_CONFIG` is wrong; see `cluster_config.decode`.
-  """
+  """Returns the task that `TF_CONFIG` gives to this process."""
   cluster, task = cluster_config.read()
   if not cluster:
     return ClusterTask()

@@ -47,13 +47,15 @@ def apply_gradients_if(
     *,
     prepare: Callable[[], None] = lambda: None,
     on_apply: BranchFn = tuple,
-    on_skip: BranchFn = tuple,
+    on_skip: Callable[..., Sequence] = tuple,
+    skip_args: Sequence[tf.Tensor] = (),
     **apply_kwargs,
 ):
   """Runs `optimizer.apply_gradients` where `should_apply` is true.
 
   Where it is false, the variables, the optimizer's state and `global_step` do
-  not change. In replicas, all of their `should_apply` must be true.
+  not change. In replicas, all of their `should_apply` must be true. So must all
+  of their `skip_args`, bool scalars that `on_skip` gets.
 
   `prepare` is called once before the branch, to make the variables that
   `on_apply` and `on_skip` use. `on_apply` is called in the branch that applies,
@@ -88,7 +90,7 @@ def apply_gradients_if(
         prepare=prepare, on_apply=on_apply, on_skip=on_skip,
         apply_kwargs=apply_kwargs)
     return tf.distribute.get_replica_context().merge_call(
-        merged, args=(should_apply, grads_and_vars))
+        merged, args=(should_apply, grads_and_vars, tuple(skip_args)))
   _tf_internals.create_optimizer_state(
       optimizer, [v for g, v in grads_and_vars if g is not None])
   prepare()
@@ -98,7 +100,8 @@ def apply_gradients_if(
     return optimizer.apply_gradients(
         arrived, global_step=global_step, **apply_kwargs)
 
-  return _branch(should_apply, apply, on_apply, on_skip, name,
+  return _branch(should_apply, apply, on_apply,
+                 functools.partial(on_skip, *skip_args), name,
                  _updated(optimizer, grads_and_vars, global_step))
 
 
@@ -115,11 +118,13 @@ def _check_gradients(grads_and_vars: types.GradsAndVars) -> list:
   return grads_and_vars
 
 
-def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
-            name, prepare, on_apply, on_skip, apply_kwargs):
+def _merged(strategy, should_apply, grads_and_vars, skip_args, *, optimizer,
+            global_step, name, prepare, on_apply, on_skip, apply_kwargs):
   """Decides once for all replicas, in cross-replica context."""
-  decisions = strategy.experimental_local_results(should_apply)
-  should_apply = tf.reduce_all(tf.stack([tf.identity(d) for d in decisions]))
+  should_apply, *skip_args = (
+      tf.reduce_all(tf.stack([
+          tf.identity(d) for d in strategy.experimental_local_results(each)]))
+      for each in (should_apply, *skip_args))
   variables = [v for g, v in grads_and_vars if g is not None]
   _tf_internals.create_optimizer_state(optimizer, variables)
   prepare()
@@ -137,7 +142,8 @@ def _merged(strategy, should_apply, grads_and_vars, *, optimizer, global_step,
         apply_in_replica, args=(gradients,))
     return strategy.experimental_local_results(results)
 
-  return _branch(should_apply, apply, on_apply, on_skip, name,
+  return _branch(should_apply, apply, on_apply,
+                 functools.partial(on_skip, *skip_args), name,
                  _updated(optimizer, grads_and_vars, global_step))
 
 
@@ -165,8 +171,9 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
       with tf.control_dependencies(update):
         return branching.done(update + _ops_of(on_apply()))
 
-  done = branching.cond(should_apply, true_branch,
-                        lambda: branching.done(_ops_of(on_skip())), updated)
+  with branching.updating(updated):
+    done = tf.cond(should_apply, true_branch,
+                   lambda: branching.done(_ops_of(on_skip())))
   update = tf.group(done, name=name)
   if not tf.inside_function():
     tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, update)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from collections.abc import Iterable
 from typing import Any
 from typing import Callable
@@ -29,23 +30,26 @@ def sources(operation: tf.Operation) -> list[tf.Operation]:
           *operation.control_inputs]
 
 
-def upstream(operations: Iterable[tf.Operation], of_values: bool = False,
+def upstream(values: Iterable[Any], of_values: bool = False,
              stop: Callable[[tf.Operation], bool] = lambda operation: False,
+             known: Container[tf.Operation] = (),
              ) -> set[tf.Operation]:
-  """Returns `operations` and all that run before them in the same graph.
+  """Returns the operations of `values`, and all that run before them.
 
-  With `of_values` only those whose results the `operations` use. An operation
-  that `stop` accepts is included, and the search does not go behind it.
+  With `of_values` only those whose results the others use. An operation that
+  `stop` accepts is included, and the search does not go behind it. It goes
+  neither to `known` operations nor behind them, nor into another graph.
 
   Example:
     >>> with tf.Graph().as_default():
     ...   a = tf.constant(1.0, name='a')
     ...   b = tf.negative(a, name='b')
     ...   _ = tf.abs(b)
-    ...   sorted(op.name for op in upstream([b.op]))
+    ...   sorted(op.name for op in upstream([b]))
     ['a', 'b']
   """
-  found = set(operations)
+  found = {operation for operation in operations_of(values)
+           if operation not in known}
   pending = list(found)
   while pending:
     operation = pending.pop()
@@ -53,7 +57,7 @@ def upstream(operations: Iterable[tf.Operation], of_values: bool = False,
       continue
     for source in ([tensor.op for tensor in operation.inputs] if of_values
                    else sources(operation)):
-      if source not in found:
+      if source not in found and source not in known:
         found.add(source)
         pending.append(source)
   return found

@@ -79,11 +79,7 @@ def check_present(devices: Sequence[str]) -> None:
 
 
 def check_copies(devices: Sequence[str] | None) -> list[str]:
-  """Returns canonical names of devices, each for one copy of the model.
-
-  None means the local devices. Raises TypeError unless `devices` is a list of
-  strings, and ValueError for an unknown or repeated device.
-  """
+  """Returns canonical names of devices, each for one copy of the model."""
   devices = check_devices(devices)
   check_present(devices)
   if len(set(devices)) < len(devices):

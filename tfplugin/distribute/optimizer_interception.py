@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import threading
 from collections.abc import Iterator
 from typing import Any
 from typing import Callable
@@ -29,8 +30,14 @@ from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
 
-# Attribute of the `apply_gradients` of tfplugin's wrappers.
-_OWN = 'tfplugin_interceptable'
+# Attribute of an `apply_gradients` that is not to be replaced: whether it is
+# the method of a wrapper of tfplugin.
+_IS_OWN = 'tfplugin_is_own'
+# Threads may each build a model: methods are replaced while one does.
+_LOCK = threading.RLock()
+# By the context that intercepts, the newest last.
+_meetings: dict[object, Callable] = {}
+_restore = contextlib.ExitStack()
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
 # Per thread: a strategy builds each replica in a separate thread.
@@ -80,7 +87,7 @@ class Interception:
           f'{tf.distribute.get_strategy()!r}. Leave out its scope.')
     self._outer = _innermost.get()
     self._strategy = tf.distribute.get_strategy()
-    with _as_innermost(self), _tf_internals.applications_met(_meet):
+    with _as_innermost(self), applications_met(_meet):
       yield
 
   def apply(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
@@ -117,13 +124,13 @@ def interceptable(apply_gradients: Callable) -> Callable:
     return current.apply(
         self, functools.partial(apply_gradients, self), *args, **kwargs)
 
-  setattr(apply, _OWN, True)
-  return _tf_internals.met_already(apply)
+  setattr(apply, _IS_OWN, True)
+  return apply
 
 
 def is_interceptable(optimizer: tf1.train.Optimizer) -> bool:
   """Returns whether `optimizer` is a wrapper of tfplugin."""
-  return hasattr(type(optimizer).apply_gradients, _OWN)
+  return getattr(type(optimizer).apply_gradients, _IS_OWN, False)
 
 
 def holds(optimizer: Any, kind: type) -> bool:
@@ -161,3 +168,65 @@ def _as_innermost(interception: Interception | None) -> Iterator[None]:
     yield
   finally:
     _innermost.reset(token)
+
+
+@contextlib.contextmanager
+def applications_met(meet: Callable) -> Iterator[None]:
+  """Calls `meet` in place of `apply_gradients` of any v1 optimizer.
+
+  `meet` gets the bound method, the optimizer and the arguments. A class may
+  override `apply_gradients` and assign to the variables itself. So the method
+  is replaced for a while in every class that defines one, also in new classes,
+  for all threads.
+  """
+  base, own = tf1.train.Optimizer, object()  # Contexts may have one `meet`.
+  with _LOCK:
+    _meetings[own] = meet
+    if len(_meetings) == 1:
+      base.__init_subclass__ = classmethod(_replace_in_subclass)
+      _restore.callback(delattr, base, '__init_subclass__')
+    for cls in _with_subclasses(base):
+      _replace_in(cls)
+  try:
+    yield
+  finally:
+    with _LOCK:
+      del _meetings[own]
+      if not _meetings:
+        _restore.close()
+
+
+def _with_subclasses(cls: type) -> Iterator[type]:
+  """Yields `cls` and all its subclasses, deeply."""
+  yield cls
+  for subclass in cls.__subclasses__():
+    yield from _with_subclasses(subclass)
+
+
+def _replace_in_subclass(cls, **kwargs) -> None:
+  """Stands in for `__init_subclass__` of all v1 optimizers for a while."""
+  super(tf1.train.Optimizer, cls).__init_subclass__(**kwargs)
+  with _LOCK:
+    _replace_in(cls)
+
+
+def _replace_in(cls: type) -> None:
+  """Replaces the method that `cls` itself defines, if there is one."""
+  method = vars(cls).get('apply_gradients')
+  if method is not None and not hasattr(method, _IS_OWN):
+    cls.apply_gradients = _met(method)
+    _restore.callback(setattr, cls, 'apply_gradients', method)
+
+
+def _met(method: Callable) -> Callable:
+  """Returns `apply_gradients` of a class, which the newest context meets."""
+
+  @functools.wraps(method)
+  def met(optimizer, *args, **kwargs):
+    bound = functools.partial(method, optimizer)
+    meetings = list(_meetings.values())
+    return meetings[-1](bound, optimizer, *args, **kwargs) if meetings else (
+        bound(*args, **kwargs))
+
+  setattr(met, _IS_OWN, False)
+  return met

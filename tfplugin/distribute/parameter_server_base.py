@@ -132,11 +132,7 @@ class ParameterServerStrategy(refusals.NoKerasSessions,
 
 
 def refuse_eager(name: str, remedy: str) -> None:
-  """Raises RuntimeError in eager mode.
-
-  The message has the strategy's `name`, and a `remedy`: a use that works in
-  eager mode.
-  """
+  """Raises RuntimeError in eager mode; `remedy` is a use that works there."""
   if tf.executing_eagerly():
     raise RuntimeError(
         f'{name} works in a graph: parameter servers without a coordinator '
@@ -171,10 +167,7 @@ def with_fields(spec, **changed: Any):
 
 
 def with_started_scaffolds(strategy: tf.distribute.Strategy, spec):
-  """Returns `spec` with a scaffold that starts the strategy's own variables.
-
-  A result without a scaffold is returned unchanged.
-  """
+  """Returns `spec` with a scaffold that starts the strategy's own variables."""
   if not hasattr(spec, 'scaffold'):
     return spec
   return with_fields(spec, scaffold=_tf_internals.regroup(tuple(
@@ -190,8 +183,7 @@ def started(scaffold: tf1.train.Scaffold | None,
   """
   if scaffold is None or scaffold.local_init_op is None:
     return scaffold
-  known = graph_order.upstream(
-      graph_order.operations_of([scaffold.local_init_op]))
+  known = graph_order.upstream([scaffold.local_init_op])
   missing = [v for v in (*tf1.local_variables(),
                          *per_graph.current().unlisted)
              if v.initializer not in known]

@@ -110,7 +110,7 @@ class TrainingGraph:
     self.unlisted: list[tf.Variable] = []
     self.copies: dict[str, tuple[tf.Variable, tf.Variable]] = {}
     self.step_counts_exchanges = False
-    self._figures: dict[str, list[tuple]] = {}
+    self._figures: dict[str, dict[tuple, tuple]] = {}
 
   def add_count(self, variable: tf.Variable, name: str, every: int = 1) -> None:
     """Registers a variable as a counter."""
@@ -118,16 +118,12 @@ class TrainingGraph:
 
   def add_figure(self, name: str, *parts: Any) -> None:
     """Registers tensors or variables for a figure."""
-    self._figures.setdefault(name, []).append(tuple(map(weakref.ref, parts)))
+    # By identity: tensors have no plain equality.
+    self._figures.setdefault(name, {})[tuple(map(id, parts))] = parts
 
   def figure(self, name: str) -> list[tuple]:
-    """Returns the registered tuples of a figure that still exist, each once."""
-    found = [tuple(part() for part in parts)
-             for parts in self._figures.get(name, ())]
-    # By identity: tensors have no plain equality.
-    known = {tuple(map(id, parts)): parts for parts in found
-             if not any(part is None for part in parts)}
-    return list(known.values())
+    """Returns the registered tuples of a figure, each once."""
+    return list(self._figures.get(name, {}).values())
 
 
 _graphs = PerGraph()

@@ -125,10 +125,7 @@ class NoKerasSessions(OneStrategy):
 
 
 def refuse_keras_update(fn, reason: str, remedy: str) -> None:
-  """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's.
-
-  The message has the `reason` why only v1 optimizers work, and a `remedy`.
-  """
+  """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's."""
   module = _tf_internals.keras_module_of(fn)
   if module is not None:
     raise TypeError(
@@ -140,10 +137,7 @@ def refuse_keras_update(fn, reason: str, remedy: str) -> None:
 
 def refuse_keras_3_update(fn, strategy: tf.distribute.Strategy,
                           reason: str) -> None:
-  """Raises TypeError if `fn`, of `extended.update`, is a Keras 3 optimizer's.
-
-  The message has the `reason` why `strategy` cannot support it.
-  """
+  """Raises TypeError if `fn`, of `extended.update`, is of Keras 3."""
   module = _tf_internals.keras_3_module_of(fn)
   if module is not None:
     raise TypeError(
@@ -157,8 +151,7 @@ def refuse_keras_step_count(fn, strategy: tf.distribute.Strategy,
                             remedy: str = '') -> None:
   """Raises TypeError if `fn`, of `extended.update`, is a Keras optimizer's.
 
-  Such an optimizer advances the step, and a strategy cannot prevent that. The
-  message has a `remedy`.
+  Such an optimizer advances the step, and a strategy cannot prevent that.
   """
   refuse_keras_update(
       fn, f'{strategy.described_as} decides when the global step advances',

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+import functools
 
 import tensorflow as tf
 
@@ -13,7 +12,6 @@ from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
-from tfplugin.distribute.clipping import variable_clipping_strategy
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.ops import norm_clipping
@@ -88,14 +86,14 @@ def clip_variables(
     [[1.2, 1.6], [0.3, 0.4]]
   """
   norm_clipping.check_max_norm(max_norm)
-  with _about_rules():
-    parsed = clip_rules.parse(rules)
+  parsed = clip_rules.parse(rules)
   clip_rules.check_rows(rows)
 
   def train(call: model_fn_lib.ModelFnCall):
     interception = optimizer_interception.Interception(
-        lambda optimizer: _ClippingByRules(
-            optimizer, parsed, max_norm, use_locking, rows=rows), _Optimizer)
+        functools.partial(
+            _Optimizer, vars_to_clip_dims=parsed, max_norm=max_norm,
+            use_locking=use_locking, rows=rows), _Optimizer)
     spec = decorator_stack.intercepted(
         call, interception, decorator_stack.CLIP,
         'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
@@ -106,23 +104,3 @@ def clip_variables(
 
   return model_fn_lib.decorate_training(
       model_fn, train, decorator_stack.CLIP)
-
-
-class _ClippingByRules(_Optimizer):
-  """Wrapper whose errors name the argument `rules` of the decorator."""
-
-  def apply_gradients(self, *args, **kwargs):
-    """See base class."""
-    with _about_rules():
-      return super().apply_gradients(*args, **kwargs)
-
-
-@contextlib.contextmanager
-def _about_rules() -> Iterator[None]:
-  try:
-    yield
-  except (TypeError, ValueError) as error:
-    message = variable_clipping_strategy.rules_error(error)
-    if message == str(error):
-      raise
-    raise type(error)(message) from error

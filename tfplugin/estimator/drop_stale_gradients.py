@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -20,8 +21,6 @@ from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import drop_stale_gradient
 
 tf1 = tf.compat.v1
-
-_Optimizer = drop_stale_gradient.DropStaleGradientOptimizer
 
 
 def drop_stale_gradients(
@@ -96,9 +95,10 @@ def drop_stale_gradients(
   def train(call: model_fn_lib.ModelFnCall):
     gate = staleness_gate.OneDecision(staleness, on_nonfinite)
     interception = optimizer_interception.Interception(
-        lambda optimizer: _BehindGate(
-            optimizer, staleness, use_locking, on_nonfinite, gate),
-        _Optimizer, is_whole=True)
+        functools.partial(
+            drop_stale_gradient.BehindGate, gate=gate, staleness=staleness,
+            use_locking=use_locking, on_nonfinite=on_nonfinite),
+        drop_stale_gradient.DropStaleGradientOptimizer, is_whole=True)
     spec = decorator_stack.intercepted(
         call, interception, decorator_stack.DROP_STALE,
         f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
@@ -124,29 +124,12 @@ def _gate_own_count(gate: staleness_gate.OneDecision,
   if step is None or gate.accepted_here is None:
     return  # The model's own DropStaleGradientOptimizer decides.
   if gate.accepted_here.op not in graph_order.upstream(
-      graph_order.operations_of(tf.nest.flatten(spec.train_op))):
+      tf.nest.flatten(spec.train_op)):
     return  # Hooks run the optimizers. The train op counts, and draws no batch.
   staleness_gate.drop_writes_of_step(
       gate.accepted_here, step,
       list(interception.audit.unseen(spec.train_op, step)),
       f'`{decorator_stack.DROP_STALE}`')
-
-
-class _BehindGate(_Optimizer):
-  """Wrapper that drops gradients by one decision for the whole model."""
-
-  def __init__(self, opt: tf1.train.Optimizer, staleness: int,
-               use_locking: bool, on_nonfinite: str,
-               gate: staleness_gate.OneDecision):
-    super().__init__(opt, staleness, use_locking, on_nonfinite=on_nonfinite)
-    self._gate = gate
-
-  def apply_gradients(self, *args, **kwargs):
-    """See base class."""
-    # Before this one takes the lock, for which the first one may wait.
-    accepted = self._gate.accepted_here
-    with tf.control_dependencies([] if accepted is None else [accepted]):
-      return super().apply_gradients(*args, **kwargs)
 
 
 def _with_local_counters(spec: Any,

@@ -3,7 +3,6 @@
 """Session hooks for training in clusters."""
 
 from tfplugin.hooks.checkpoint_guard_hook import CheckpointGuardHook
-from tfplugin.hooks.clipping_summary_hook import ClippingSummaryHook
 from tfplugin.hooks.contact_hooks import KeepContactHook
 from tfplugin.hooks.contact_hooks import WaitForChiefHook
 from tfplugin.hooks.elastic_hooks import ElasticAverageHook
@@ -15,7 +14,8 @@ from tfplugin.hooks.endings.ending_hooks import StopInOrderHook
 from tfplugin.hooks.endings.waits import run_parameter_server
 from tfplugin.hooks.endings.waits import WaitForWorkersHook
 from tfplugin.hooks.events_hook import EventsHook
-from tfplugin.hooks.staleness_summary_hook import StalenessSummaryHook
+from tfplugin.hooks.summary_hooks import ClippingSummaryHook
+from tfplugin.hooks.summary_hooks import StalenessSummaryHook
 from tfplugin.hooks.tensorboard_hook import TensorBoardHook
 
 __all__ = (

@@ -91,21 +91,18 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     guarded_graphs.before_start(self._wait)
 
   def _wait(self) -> None:
-    with event_log.span('waiting', on=[self._chief]):
-      self._wait_for_variables()
-
-  def _wait_for_variables(self) -> None:
     patience = time_limit.Patience(self._task.name, self._time_limit_secs)
-    while True:
-      missing, mark = self._look()
-      if missing is not None and not missing.size and mark >= 0:
-        return
-      if missing is None:
-        chief_report.check_joined_run(self._task, self._model_dir)
-      patience.check(
-          f'{self._chief} to initialise the variables; {_what(missing)}',
-          'See its log.')
-      time.sleep(_POLL_SECS)
+    with event_log.span('waiting', on=[self._chief]):
+      while True:
+        missing, mark = self._look()
+        if missing is not None and not missing.size and mark >= 0:
+          return
+        if missing is None:
+          chief_report.check_joined_run(self._task, self._model_dir)
+        patience.check(
+            f'{self._chief} to initialise the variables; {_what(missing)}',
+            'See its log.')
+        time.sleep(_POLL_SECS)
 
   def _look(self):
     """Returns uninitialised variables and the mark; None, 0 without contact."""

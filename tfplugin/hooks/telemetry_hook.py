@@ -138,8 +138,7 @@ class Staleness:
     # By identity: tensors have no plain equality.
     key = tuple(one if isinstance(one, str) else id(one) for one in asked)
     if key not in self._of_fetches:
-      run = graph_order.upstream(graph_order.operations_of(
-          map(self._graph.as_graph_element, asked)))
+      run = graph_order.upstream(map(self._graph.as_graph_element, asked))
       self._of_fetches[key] = [t for t in self._tensors if t.op in run]
     return self._of_fetches[key]
 
@@ -208,11 +207,7 @@ class TelemetryHook(tf1.train.SessionRunHook):
   """
 
   def __init__(self, *sinks: Sink, every_secs: float = 5.0):
-    """Stores the sinks.
-
-    Raises TypeError unless `every_secs` is a number, and ValueError unless it
-    is positive and finite.
-    """
+    """Stores the sinks."""
     self._every_secs = time_limit.check('every_secs', every_secs)
     self._sinks = sinks
     self._sinks_of_each_step = [s for s in sinks if s.fetches_each_step]

@@ -4,7 +4,7 @@
 
 The layout of the charts and the settings of a run are summaries that the
 package tensorboard makes. Newer TensorFlow does not require that package, so
-the functions import it.
+the functions import it, and raise ImportError without it.
 """
 
 from __future__ import annotations
@@ -111,10 +111,7 @@ class CurveFile:
 
 
 def layout() -> bytes:
-  """Returns the summary that orders the tab Custom Scalars.
-
-  Raises ImportError without the package tensorboard.
-  """
+  """Returns the summary that orders the tab Custom Scalars."""
   from tensorboard.plugins.custom_scalar import layout_pb2
   from tensorboard.plugins.custom_scalar import summary
   return summary.pb(layout_pb2.Layout(category=[
@@ -129,20 +126,13 @@ def layout() -> bytes:
 
 
 def settings_begin(settings: Mapping[str, Setting]) -> bytes:
-  """Returns the summary that shows the settings in the tab HParams.
-
-  `plain` makes the settings. Raises ImportError without the package
-  tensorboard.
-  """
+  """Returns the summary that shows `plain` settings in the tab HParams."""
   from tensorboard.plugins.hparams import summary_v2
   return summary_v2.hparams_pb(dict(settings)).SerializeToString()
 
 
 def settings_end() -> bytes:
-  """Returns the summary that marks the run as successfully ended.
-
-  Raises ImportError without the package tensorboard.
-  """
+  """Returns the summary that marks the run as successfully ended."""
   from tensorboard.plugins.hparams import api_pb2
   from tensorboard.plugins.hparams import summary
   return summary.session_end_pb(api_pb2.STATUS_SUCCESS).SerializeToString()

@@ -253,14 +253,17 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
           decision.accepted, self._optimizer, grads_and_vars, global_step,
           name or self.get_name(),
           prepare=functools.partial(self._counters.create, step, here),
-          on_apply=on_apply,
-          on_skip=functools.partial(on_skip, decision.fresh), **extra)
+          on_apply=on_apply, on_skip=on_skip, skip_args=[decision.fresh],
+          **extra)
 
-    if self._use_locking and update_lock.is_possible():
-      update = self._apply_locked(step, grads_and_vars, functools.partial(
-          apply, on_apply=tuple, on_skip=self._counters.count_stale))
-    else:
-      update = apply(grads_and_vars)
+    # Before this one takes the lock, for which the first one may wait.
+    earlier = self._gate.accepted_here
+    with tf.control_dependencies([] if earlier is None else [earlier]):
+      if self._use_locking and update_lock.is_possible():
+        update = self._apply_locked(step, grads_and_vars, functools.partial(
+            apply, on_apply=tuple, on_skip=self._counters.count_stale))
+      else:
+        update = apply(grads_and_vars)
     self._summarize(step)
     return update
 
@@ -299,6 +302,17 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
           tf.cast(step.read_value(), tf.float32) + 1.0)
       tf1.summary.scalar(SUMMARY_TAG, ratio)
       counters.summarize(FRACTION_TAG, NONFINITE_TAG)
+
+
+class BehindGate(DropStaleGradientOptimizer):
+  """Wrapper whose `gate` may decide for other optimizers, too."""
+
+  def __init__(self, opt: tf1.train.Optimizer,
+               gate: staleness_gate.StalenessGate, staleness: int,
+               use_locking: bool, on_nonfinite: str):
+    """Wraps `opt`; see the base class."""
+    super().__init__(opt, staleness, use_locking, on_nonfinite=on_nonfinite)
+    self._gate = gate
 
 
 def _resolve_step(global_step: tf.Variable | None) -> tf.Variable:

@@ -4,11 +4,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from typing import Any
-from typing import Callable
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -126,7 +122,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     """
     super().__init__(opt, use_locking, name)
     del colocate_clip_ops_with_vars
-    self._rules = clip_rules.parse(vars_to_clip_dims)
+    self._rules = clip_rules.parse(vars_to_clip_dims, 'vars_to_clip_dims')
     self._max_norm = norm_clipping.check_max_norm(max_norm)
     clip_rules.check_rows(rows)
     self._rows = rows
@@ -191,28 +187,53 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
       if gradient is not None:
         own = _tf_internals.own_variable(variable)
         gradients.setdefault(own.ref(), []).append(gradient)
-    results = []
-
-    def clip_group(axes, variables, ids):
-      looked_at = ids if self._rows == 'touched' else None
-      results.append(clip.clip(variables, axes, self._max_norm, looked_at))
-      return results[-1].operation
-
-    updates = []
     variables = [v for _, v in grads_and_vars]
     if not tf.distribute.has_strategy():
       # A slice may extend over parts that this optimizer does not update.
       variables = _candidates(variables)
+    groups, applied = [], []
     for group in clip_rules.group_parts(variables, dims):
       # Row ids are used where a slice is in one variable.
-      applied = [gradients[v.ref()] for v in group if v.ref() in gradients]
-      if applied:
-        updates.append(VariableUpdate(
-            group, applied[0],
-            functools.partial(clip_group, dims[group[0].ref()])))
-    operations = update_after(update, updates)
+      of_group = [gradients[v.ref()] for v in group if v.ref() in gradients]
+      if of_group:
+        groups.append((group, dims[group[0].ref()]))
+        applied.append(of_group[0])
+    if tf.distribute.has_strategy() and not (
+        tf.distribute.in_cross_replica_context()):
+
+      def merged(strategy, update, applied):
+        return self._clip_copies(strategy, update, groups, applied)
+
+      self._fraction_clipped = None
+      return tf.distribute.get_replica_context().merge_call(
+          merged, args=(update, tuple(map(tuple, applied))))
+    with tf.control_dependencies([] if update is None else [update]):
+      results = [self._clip_group(group, axes, clip.touched_ids(of_group))
+                 for (group, axes), of_group in zip(groups, applied)]
     self._fraction_clipped = _fraction(results)
-    return operations
+    return [result.operation for result in results]
+
+  def _clip_group(self, variables: Sequence[tf.Variable], axes: Sequence[int],
+                  ids: tf.Tensor | None) -> clip.ClipResult:
+    """Clips a variable, or the parts of one, of which `ids` were updated."""
+    return clip.clip(variables, axes, self._max_norm,
+                     ids if self._rows == 'touched' else None)
+
+  def _clip_copies(self, strategy, update, groups, applied) -> list:
+    """Clips every copy of each variable, in cross-replica context."""
+    results = []
+    with tf.control_dependencies([
+        op for op in strategy.experimental_local_results(update)
+        if op is not None]):
+      for (group, axes), gradients in zip(groups, applied):
+        ids = _ids_of_replicas(strategy, gradients)
+
+        def clip_copy(*variables, axes=axes, ids=ids):
+          return self._clip_group(variables, axes, ids).operation
+
+        results.extend(strategy.extended.update(
+            group[0], clip_copy, args=tuple(group[1:]), group=False))
+    return results
 
 
 def _candidates(variables: list) -> list[tf.Variable]:
@@ -229,68 +250,10 @@ def _fraction(results: list) -> tf.Tensor | None:
   return tf.cast(num_clipped / tf.maximum(num_slices, 1), tf.float32)
 
 
-class VariableUpdate(NamedTuple):
-  """The update of one variable, or of the parts of a partitioned variable.
-
-  `gradients` were just applied to the first of `variables`; usually there is
-  one. `update_fn` is called with the variables and the ids of the touched rows,
-  and returns an op. Ids of None mean all rows, or unknown ones.
-  """
-
-  variables: Sequence[tf.Variable]
-  gradients: Sequence[types.Gradient]
-  update_fn: Callable[[Sequence[tf.Variable], tf.Tensor | None], Any]
-
-
-def update_after(first, updates: Sequence[VariableUpdate]) -> list:
-  """Runs `updates` in their order after `first`, the op of an earlier update.
-
-  In eager execution `first` is None. Returns the results of the functions, one
-  or more for each.
-  """
-  if tf.distribute.has_strategy() and not (
-      tf.distribute.in_cross_replica_context()):
-
-    def merged(strategy, first, gradients):
-      return _update_copies(strategy, first, updates, gradients)
-
-    return tf.distribute.get_replica_context().merge_call(
-        merged, args=(first, tuple(tuple(u.gradients) for u in updates)))
-  with tf.control_dependencies([] if first is None else [first]):
-    return [u.update_fn(u.variables, _touched_ids(u.gradients))
-            for u in updates]
-
-
-def _touched_ids(gradients: Sequence[types.Gradient]) -> tf.Tensor | None:
-  """Returns the row ids of sparse gradients; None if one of them is dense."""
-  ids = [g.indices for g in gradients if isinstance(g, tf.IndexedSlices)]
-  if len(ids) < len(gradients):
-    return None
-  return ids[0] if len(ids) == 1 else tf.concat(ids, 0)
-
-
-def _update_copies(strategy, first, updates, gradients) -> list:
-  """Updates every copy of each variable, in cross-replica context."""
-  first = [op for op in strategy.experimental_local_results(first)
-           if op is not None]
-  results = []
-  with tf.control_dependencies(first):
-    for update, applied in zip(updates, gradients):
-      ids = _ids_of_replicas(strategy, applied)
-
-      def updated(*variables, update_fn=update.update_fn, ids=ids):
-        return update_fn(variables, ids)
-
-      results.extend(strategy.extended.update(
-          update.variables[0], updated, args=tuple(update.variables[1:]),
-          group=False))
-  return results
-
-
 def _ids_of_replicas(strategy, gradients) -> tf.Tensor | None:
   """Returns the rows that any replica touched; None where they are unknown."""
   of_replicas = [strategy.experimental_local_results(g) for g in gradients]
   if any(len(g) < strategy.num_replicas_in_sync for g in of_replicas):
     # The other workers' ids are not available: all rows have to be measured.
     return None
-  return _touched_ids([g for of_one in of_replicas for g in of_one])
+  return clip.touched_ids([g for of_one in of_replicas for g in of_one])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import branching
 from tfplugin.distribute.clipping import clip
 
 tf1 = tf.compat.v1
@@ -150,14 +149,15 @@ def test_a_clip_of_another_worker_meanwhile(
   """Norms are measured, another worker clips, the clip is written."""
   monkeypatch.setattr(clip, '_BLOCK_BYTES', block_bytes)
 
-  def cond(should, write, leave, variables):
+  def cond(should, write, leave):
+    monkeypatch.setattr(tf, 'cond', real)
     with tf.control_dependencies([should]):
-      other = tf1.assign(variables[0], clipped).op
+      other = tf1.assign(v, clipped).op
     with tf.control_dependencies([other]):
-      return real(tf.identity(should), write, leave, variables)
+      return real(tf.identity(should), write, leave)
 
-  real = branching.cond
-  monkeypatch.setattr(branching, 'cond', cond)
+  real = tf.cond
+  monkeypatch.setattr(tf, 'cond', cond)
   with tf.Graph().as_default():
     v = tf1.get_variable('v', initializer=start)
     result = clip.clip([v], axes, 2.0)
@@ -166,3 +166,11 @@ def test_a_clip_of_another_worker_meanwhile(
       session.run(result.operation)
       # Shrunk twice the first row would be [.24, .32].
       np.testing.assert_allclose(session.run(v), clipped, rtol=1e-6)
+
+
+def test_a_dense_gradient_touches_all_rows():
+  sparse = tf.IndexedSlices(tf.ones([1]), tf.constant([3]))
+  assert clip.touched_ids([sparse]) is sparse.indices
+  assert clip.touched_ids([sparse, sparse]).numpy().tolist() == [3, 3]
+  assert clip.touched_ids([sparse, tf.ones([1])]) is None
+  assert clip.touched_ids([]) is None

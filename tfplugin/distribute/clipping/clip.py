@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import per_graph
 from tfplugin.ops import norm_clipping
@@ -95,6 +96,14 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
   return ClipResult(tf.group(*counts), *counts)
 
 
+def touched_ids(gradients: Sequence[types.Gradient]) -> tf.Tensor | None:
+  """Returns the row ids of sparse gradients; None if one of them is dense."""
+  ids = [g.indices for g in gradients if isinstance(g, tf.IndexedSlices)]
+  if not ids or len(ids) < len(gradients):
+    return None
+  return ids[0] if len(ids) == 1 else tf.concat(ids, 0)
+
+
 def _clip_all(variable: tf.Variable,
               bound: norm_clipping.NormBound) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the counts, once the variable is clipped."""
@@ -115,8 +124,8 @@ def _clip_all(variable: tf.Variable,
     return _done(rewrite_rows(
         variable, tf.where(_any_slice(exceeds))[:, 0], shrunk))
 
-  done = branching.cond(num_clipped > 0, write, lambda: tf.constant(True),
-                        [variable])
+  with branching.updating([variable]):
+    done = tf.cond(num_clipped > 0, write, lambda: tf.constant(True))
   return _after(done, num_clipped, norms)
 
 
@@ -169,8 +178,9 @@ def _clip_parts(parts: Sequence[tf.Variable],
         _done(part.assign(bound.rescale(x, largest, unit_norms)))
         for x, part in zip(values, parts)])
 
-  done = branching.cond(num_clipped > 0, write,
-                        lambda: tf.constant([True] * len(parts)), parts)
+  with branching.updating(parts):
+    done = tf.cond(num_clipped > 0, write,
+                   lambda: tf.constant([True] * len(parts)))
   return ClipResult(tf.group(done), num_clipped,
                     tf.size(unit_norms, out_type=tf.int64))
 

@@ -34,11 +34,12 @@ Rules = Union[Mapping[Any, Any], Sequence[tuple[Any, Any]]]
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-  """One selection, named `wanted` in messages; `dims` are the user's."""
+  """One selection; messages have `wanted` and the user's `argument`."""
 
   wanted: str
   selects: Callable[[tf.Variable], bool]
   dims: tuple
+  argument: str
 
 
 def normalize_dims(dims: Sequence[int], rank: int | None,
@@ -65,13 +66,13 @@ def normalize_dims(dims: Sequence[int], rank: int | None,
   return tuple(positive)
 
 
-def parse(rules: Rules) -> tuple[Rule, ...]:
+def parse(rules: Rules, argument: str = 'rules') -> tuple[Rule, ...]:
   """Returns the checked rules of a user, a mapping or a sequence of pairs.
 
   A key is a variable, a PartitionedVariable, `variable.ref()`, a regular
   expression that is searched in variable names, or a predicate of a name. A
-  value is a dimension or a sequence of them, which may be empty. Parsed rules
-  are returned as they are.
+  value is a dimension or a sequence of them, which may be empty. Messages name
+  the `argument`. Parsed rules are returned as they are.
 
   Example:
     >>> [rule.dims for rule in parse({'embedding': 1, 'kernel': [0, -1]})]
@@ -80,12 +81,14 @@ def parse(rules: Rules) -> tuple[Rule, ...]:
   if isinstance(rules, tuple) and rules and all(
       isinstance(rule, Rule) for rule in rules):
     return rules
-  pairs = list(rules.items() if isinstance(rules, Mapping) else _pairs(rules))
+  pairs = list(rules.items() if isinstance(rules, Mapping) else
+               _pairs(rules, argument))
   if not pairs:
-    raise ValueError('`vars_to_clip_dims` must name a variable. '
+    raise ValueError(f'`{argument}` must name a variable. '
                      f'Received: {rules!r}. '
                      "Pass e.g. {'embedding': 1}.")
-  return tuple(_rule(key, _int_tuple(dims)) for key, dims in pairs)
+  return tuple(_rule(key, _int_tuple(dims, argument), argument)
+               for key, dims in pairs)
 
 
 def check_rows(rows: str) -> None:
@@ -107,7 +110,7 @@ def resolve(rules: Sequence[Rule],
       name = name_of(variable)
       dims = normalize_dims(rule.dims, variable.shape.rank, name)
       if resolved.setdefault(variable.ref(), dims) != dims:
-        raise ValueError(f'`vars_to_clip_dims` must give {name!r} one set of '
+        raise ValueError(f'`{rule.argument}` must give {name!r} one set of '
                          f'dims. Received: {resolved[variable.ref()]} and '
                          f'{dims}. Leave out one of the rules.')
   return resolved
@@ -151,20 +154,20 @@ def name_of(variable: tf.Variable) -> str:
   return variable.name.split(':')[0]
 
 
-def _pairs(rules) -> list:
+def _pairs(rules, argument: str) -> list:
   try:
     pairs = [tuple(pair) for pair in rules]
   except TypeError:
     pairs = None
   if pairs is None or isinstance(rules, str) or any(
       len(pair) != 2 for pair in pairs):
-    raise TypeError('`vars_to_clip_dims` must be a mapping or a sequence of '
+    raise TypeError(f'`{argument}` must be a mapping or a sequence of '
                     f'(variable, dims) pairs. Received: {rules!r}. '
                     "Pass e.g. {'embedding': 1}.")
   return pairs
 
 
-def _int_tuple(dims) -> tuple[int, ...]:
+def _int_tuple(dims, argument: str) -> tuple[int, ...]:
   given = dims
   if isinstance(dims, (str, bytes)):
     dims = [dims]
@@ -175,53 +178,56 @@ def _int_tuple(dims) -> tuple[int, ...]:
   try:
     dims = tuple(operator.index(dim) for dim in dims)
   except TypeError:
-    raise TypeError('The dims in `vars_to_clip_dims` must be integers. '
+    raise TypeError(f'The dims in `{argument}` must be integers. '
                     f'Received: {given!r}. Pass e.g. 1.') from None
   return dims
 
 
-def _rule(key, dims: tuple[int, ...]) -> Rule:
+def _rule(key, dims: tuple[int, ...], argument: str) -> Rule:
   """Returns the rule of one key."""
   if isinstance(key, str):
-    key = _expression(key)
+    key = _expression(key, argument)
   if isinstance(key, re.Pattern):
-    return Rule(key.pattern, lambda v: bool(key.search(name_of(v))), dims)
+    return Rule(key.pattern, lambda v: bool(key.search(name_of(v))), dims,
+                argument)
   if hasattr(key, 'deref'):
     key = key.deref()
   if hasattr(key, 'as_tensor'):  # A PartitionedVariable; its class is private.
     normalize_dims(dims, key.get_shape().rank, key.name)
-    return _rule_of_variables(key, dims)
+    return _rule_of_variables(key, dims, argument)
   if isinstance(key, tf.Variable) or hasattr(key, 'assign'):
     normalize_dims(dims, key.shape.rank, name_of(key))
-    return _rule_of_variables([_tf_internals.own_variable(key)], dims)
+    return _rule_of_variables(
+        [_tf_internals.own_variable(key)], dims, argument)
   if callable(key):
     return Rule(getattr(key, '__name__', repr(key)),
-                lambda v: bool(key(name_of(v))), dims)
-  raise TypeError('A key of `vars_to_clip_dims` must be a variable, its '
+                lambda v: bool(key(name_of(v))), dims, argument)
+  raise TypeError(f'A key of `{argument}` must be a variable, its '
                   '`ref()`, a regular expression or a predicate of a name. '
                   f"Received: {key!r}. Pass e.g. 'embedding'.")
 
 
-def _expression(key: str) -> re.Pattern:
+def _expression(key: str, argument: str) -> re.Pattern:
   try:
     return re.compile(key)
   except re.error as error:
     raise ValueError(
-        'A string in `vars_to_clip_dims` must be a regular expression '
+        f'A string in `{argument}` must be a regular expression '
         f'({error}). Received: {key!r}. `re.escape` makes one of a name.'
     ) from error
 
 
-def _rule_of_variables(variables, dims: tuple[int, ...]) -> Rule:
+def _rule_of_variables(variables, dims: tuple[int, ...],
+                       argument: str) -> Rule:
   first, *_ = variables
   selected = {variable.ref() for variable in variables}
-  return Rule(name_of(first), lambda v: v.ref() in selected, dims)
+  return Rule(name_of(first), lambda v: v.ref() in selected, dims, argument)
 
 
 def _nothing_matches(rule: Rule, variables: Sequence[tf.Variable]) -> str:
   """Returns the message for a rule without a variable, with similar names."""
   names = sorted({name_of(v) for v in variables})
   near = difflib.get_close_matches(rule.wanted, names, n=3, cutoff=0.4)
-  return ('`vars_to_clip_dims` must select trained variables. Received: '
+  return (f'`{rule.argument}` must select trained variables. Received: '
           f'{rule.wanted!r}, which selects none of {len(names)}. Near names: '
           f'{near or names[:5]}')

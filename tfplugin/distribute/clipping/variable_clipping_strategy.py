@@ -91,10 +91,7 @@ class VariableClippingStrategy(refusals.OneStrategy):
     _check_base(base_strategy)
     bound = norm_clipping.check_max_norm(max_norm)
     clip_rules.check_rows(rows)
-    try:
-      parsed = clip_rules.parse(rules)
-    except (TypeError, ValueError) as error:
-      raise type(error)(rules_error(error)) from error
+    parsed = clip_rules.parse(rules)
     resolver = base_strategy.cluster_resolver
     if resolver is None or not resolver.cluster_spec():
       cluster_config.rewrite()
@@ -159,11 +156,8 @@ class ClippingState:
     if variable.ref() not in self._known:
       trained = [reference() for reference in self.trained]
       trained = [v for v in trained if v is not None]
-      try:
-        self._dims = clip_rules.resolve(rules, trained)
-        selected = clip_rules.resolve(rules, [*trained, variable])
-      except ValueError as error:
-        raise ValueError(rules_error(error)) from error
+      self._dims = clip_rules.resolve(rules, trained)
+      selected = clip_rules.resolve(rules, [*trained, variable])
       if len(selected) > len(self._dims):
         raise ValueError(
             '`rules` must select trainable variables that were made under the '
@@ -278,8 +272,7 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
     if updated is None:
       return result
     components, results = updated
-    ids = None if self._clip_all_rows else next(
-        (a.indices for a in args if isinstance(a, tf.IndexedSlices)), None)
+    ids = None if self._clip_all_rows else clip.touched_ids(args)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
     with tf.control_dependencies(done), update_audit.OF_RULES.passing(
         components):
@@ -297,11 +290,6 @@ class PackedClippingExtended(ClippingExtended, packed_steps.PackedSteps):
 class MirroredClippingExtended(ClippingExtended,
                                mirrored_variables.MirroredInGraph):
   """Mixin before an extended class that has a copy per device."""
-
-
-def rules_error(error: Exception) -> str:
-  """Returns an error message of `clip_rules`, for the argument `rules`."""
-  return str(error).replace('vars_to_clip_dims', 'rules')
 
 
 def _mixin_for(base_strategy) -> type:

@@ -153,7 +153,7 @@ class _Gates:
     """
     for op, _, always in self.own_counts:
       _tf_internals.redirect_input(op, 0, always)
-    run = graph_order.upstream(graph_order.operations_of(train_ops))
+    run = graph_order.upstream(train_ops)
     if any(gate.accepted_here.op in run for gate in self.by_replica.values()):
       for op, accepted, _ in self.own_counts:
         _tf_internals.redirect_input(op, 0, accepted)
@@ -262,8 +262,9 @@ class _Gated:
     decision = self._gate.decide(
         step, [g for g, _ in grads_and_vars if g is not None],
         names=[v.name for g, v in grads_and_vars if g is not None])
-    kwargs.update(on_skip=lambda: self._gates.counters.count_dropped(
-        decision.fresh, is_first))
+    kwargs.update(
+        on_skip=lambda fresh: self._gates.counters.count_dropped(
+            fresh, is_first), skip_args=[decision.fresh])
     # All writes of the optimizer are in the branch.
     audit = tf.distribute.get_strategy().extended.audit_here()
     with self._gates.passing, audit.passing(tf1.trainable_variables()):

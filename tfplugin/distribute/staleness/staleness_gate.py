@@ -88,6 +88,11 @@ class StalenessGate:
     self.decision = decision
     return decision
 
+  @property
+  def accepted_here(self) -> tf.Tensor | None:
+    """The decision that the current branch keeps to; None: it will be made."""
+    return None
+
   def _judged(self, decision: Decision, gradients: Sequence[types.Gradient],
               names: Sequence[str]) -> Decision:
     """Returns `decision`, with the check for finite gradients if requested."""
@@ -115,7 +120,7 @@ class OneDecision(StalenessGate):
 
   @property
   def accepted_here(self) -> tf.Tensor | None:
-    """The decision that the current branch can use, or None before it."""
+    """See base class."""
     if self.decision is None or not _tf_internals.is_usable_here(
         self.decision.accepted):
       return None
@@ -123,7 +128,7 @@ class OneDecision(StalenessGate):
 
 
 def drop_writes_of_step(accepted: tf.Tensor, step: tf.Variable,
-               writes: Iterable[tf.Operation], caller: str) -> None:
+                        writes: Iterable[tf.Operation], caller: str) -> None:
   """Makes `writes` of `step` add 0, or nothing new, where `accepted` is false.
 
   A model makes such writes apart from its optimizers: a canned estimator with

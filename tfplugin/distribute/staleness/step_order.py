@@ -13,9 +13,10 @@ connect ops that exist already, and ops that are built later.
 from __future__ import annotations
 
 import collections
-from collections.abc import Container
+import functools
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Any
 from typing import Callable
 
 import tensorflow as tf
@@ -107,8 +108,8 @@ def _writes_before_work(reading: tf.Tensor, targets: _Operations,
                         writes: _Operations) -> _Operations:
   """Returns the ops of `writes` that no work of `targets` precedes."""
   # A function that computes a gradient, and also counts, is work.
-  writes = writes - _upstream(targets, reading.op, by_data=True)
-  needed = _upstream(targets, reading.op, until=writes) - writes
+  writes = writes - _upstream(targets, reading.op, of_values=True)
+  needed = _upstream(targets, reading.op, known=writes)
   step = step_of(reading)
   work = {op for op in needed if op in targets or _begins_work(op, step)}
   # Another optimizer's update with the same reading cannot precede it.
@@ -150,8 +151,7 @@ def _watch_for_writes(
       barrier = op
     if barrier is None:
       return
-    found = _upstream(
-        sources - after, barrier, until=seen | after) - seen - after
+    found = _upstream(sources, barrier, known=seen | after)
     seen.update(found)
     for other in found:
       if _tf_internals.writes_variable(other, step):
@@ -175,13 +175,11 @@ def _waits_for_lock(operations: _Operations) -> bool:
   return any(map(_tf_internals.takes_lock, operations))
 
 
-def _upstream(operations: Iterable[tf.Operation], at: tf.Operation, *,
-              by_data: bool = False,
-              until: Container[tf.Operation] = ()) -> _Operations:
+def _upstream(operations: Iterable[tf.Operation], at: tf.Operation,
+              **arguments: Any) -> _Operations:
   """Returns `operations` and their ancestors, in the iteration of `at`."""
-  return graph_order.upstream(
-      operations, of_values=by_data,
-      stop=lambda op: op in until or _tf_internals.repeats_loop_of(op, at))
+  return graph_order.upstream(operations, stop=functools.partial(
+      _tf_internals.repeats_loop_of, other=at), **arguments)
 
 
 def _downstream(operations: _Operations, among: _Operations,
@@ -221,8 +219,7 @@ def read_step_before_forward(
     gradients: Sequence[types.Gradient]) -> tf.Tensor:
   """Returns the step before the model began its work, in a graph.
 
-  All work that the gradients need waits for the reading. The
-  reading waits for no work, so gradients that were made under control
+  The reading waits for no work, so gradients that were made under control
   dependencies do not form a cycle. It is made outside the branches of
   `tf.cond`: with accumulated gradients, the model that added the last ones is
   outside.

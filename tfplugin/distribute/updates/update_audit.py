@@ -56,8 +56,7 @@ class UpdateAudit:
               if write.op is not variable.initializer and
               not (self.has_passed(write.op) or OF_RULES.has_passed(write.op))]
     if writes and train_op is not None:
-      step = graph_order.upstream(graph_order.operations_of(
-          tf.nest.flatten(train_op)))
+      step = graph_order.upstream(tf.nest.flatten(train_op))
       writes = [write for write in writes if write.root in step]
     yield from (write.op for write in writes)
 

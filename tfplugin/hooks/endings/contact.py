@@ -26,10 +26,7 @@ _LOOK_SECS = 5.0
 
 def unreachable(cluster_spec: tf.train.ClusterSpec,
                 names: Iterable[str]) -> list[str]:
-  """Returns the tasks whose ports are closed, e.g. ['ps:1 at h:2222'].
-
-  The text also says if the name of a host is unknown.
-  """
+  """Returns the tasks whose ports are closed, e.g. ['ps:1 at h:2222']."""
   result = []
   for name in names:
     job, _, index = name.partition(':')
@@ -71,10 +68,7 @@ class Contact:
 
   def __init__(self, cluster_spec: tf.train.ClusterSpec, name: str, who: str,
                time_limit_secs: float | None):
-    """Prepares the checks of the task `name` for the task `who`.
-
-    A limit of None never ends the wait.
-    """
+    """Prepares the checks of the task `name` for the task `who`."""
     self._cluster_spec = cluster_spec
     self._name = name
     self._who = who

@@ -47,9 +47,8 @@ def report_finished(cluster_spec: tf.train.ClusterSpec, *tasks: str,
                     time_limit_secs: float = 30.0) -> None:
   """Writes the names of finished tasks to the list of every parameter server.
 
-  The last name is the reporting task's. Without a name or a ps there is nothing
-  to write. Each ps gets `time_limit_secs` seconds. One
-  that cannot be reached has ended already, and is skipped with a warning.
+  The last name is the reporting task's. Each ps gets `time_limit_secs` seconds.
+  One that cannot be reached has ended already, and is skipped with a warning.
   """
   _report(cluster_spec, tasks, task_tables.FINISHED, time_limit_secs)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Base class of the summary hooks: it decides when and where to write."""
+"""Hooks that write the numbers of a wrapper for TensorBoard."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_files
+from tfplugin.ops import staleness
+from tfplugin.optimizers import drop_stale_gradient
+from tfplugin.optimizers import variable_clipping
 
 tf1 = tf.compat.v1
 
@@ -103,3 +106,84 @@ class SummaryWriterHook(tf1.train.SessionRunHook, abc.ABC):
         tf1.Summary.Value(tag=tag, simple_value=float(value))
         for tag, value in scalars.items()])], step)
     self._unwritten = None
+
+
+class StalenessSummaryHook(SummaryWriterHook):
+  """Writes how much a `DropStaleGradientOptimizer` drops on this worker.
+
+  Scalars written, against global_step:
+    staleness/staleness: the last step's, in global steps.
+    staleness/dropped_fraction: of this worker's gradients so far, in [0, 1].
+    staleness/num_dropped, staleness/num_applied: this worker's counters.
+    staleness/stale_counter: the drops of all workers.
+
+  Raises:
+    RuntimeError: from `begin`, when the graph has no global step.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> from tfplugin import hooks
+    >>> with tf.Graph().as_default():
+    ...   step = tf.compat.v1.train.get_or_create_global_step()
+    ...   weight = tf.compat.v1.get_variable('weight', initializer=3.0)
+    ...   optimizer = tfplugin.DropStaleGradientOptimizer(
+    ...       tf.compat.v1.train.AdamOptimizer(0.1), staleness=4)
+    ...   train_op = optimizer.minimize(weight * weight, global_step=step)
+    ...   hook = hooks.StalenessSummaryHook(optimizer, 'a_model_dir')
+    >>> # tf.estimator.EstimatorSpec(..., training_hooks=[hook])
+  """
+
+  optimizer_class = drop_stale_gradient.DropStaleGradientOptimizer
+
+  def scalars(self) -> dict[str, tf.Tensor]:
+    """See base class."""
+    num_dropped = self._optimizer.num_dropped
+    num_applied = self._optimizer.num_applied
+    return {
+        'staleness/staleness': self._optimizer.staleness,
+        'staleness/dropped_fraction': staleness.dropped_fraction(
+            num_dropped, num_applied),
+        'staleness/num_dropped': num_dropped,
+        'staleness/num_applied': num_applied,
+        'staleness/stale_counter': self._optimizer.stale_counter.read_value(),
+    }
+
+
+class ClippingSummaryHook(SummaryWriterHook):
+  """Writes how much a `VariableClippingOptimizer` clips.
+
+  The value belongs to an update. Every `session.run` of a session with this
+  hook must therefore make a training step, as with Estimator.
+
+  Scalars written, against global_step:
+    clipping/fraction_clipped: of the slices that the last step checked.
+
+  Raises:
+    RuntimeError: from `begin`, when the graph has no global step, or no update
+      of the optimizer that a session can fetch.
+
+  Example:
+    >>> import tensorflow as tf
+    >>> import tfplugin
+    >>> from tfplugin import hooks
+    >>> with tf.Graph().as_default():
+    ...   step = tf.compat.v1.train.get_or_create_global_step()
+    ...   table = tf.compat.v1.get_variable('table', [5, 4])
+    ...   optimizer = tfplugin.VariableClippingOptimizer(
+    ...       tf.compat.v1.train.AdamOptimizer(0.1), {'table': 1}, max_norm=2.0)
+    ...   train_op = optimizer.minimize(tf.reduce_sum(table), global_step=step)
+    ...   hook = hooks.ClippingSummaryHook(optimizer, 'a_model_dir')
+    >>> # tf.estimator.EstimatorSpec(..., training_hooks=[hook])
+  """
+
+  optimizer_class = variable_clipping.VariableClippingOptimizer
+
+  def scalars(self) -> dict[str, tf.Tensor]:
+    """See base class."""
+    fraction = self._optimizer.fraction_clipped
+    if fraction is None:
+      raise RuntimeError(
+          'ClippingSummaryHook found no update of its optimizer in this graph. '
+          'Call `minimize()` first; under a strategy there is no fraction.')
+    return {'clipping/fraction_clipped': fraction}
