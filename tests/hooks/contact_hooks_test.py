@@ -42,6 +42,18 @@ def test_a_worker_ends_when_its_chief_has_gone(behavior, monkeypatch):
   del server
 
 
+@pytest.mark.parametrize('has_server', [False, True])
+def test_a_task_that_started_no_server_is_told(
+    monkeypatch, caplog, has_server):
+  cluster = ports.make_cluster(1, 1)
+  servers = [tf.distribute.Server(cluster, job, 0)
+             for job in ('ps', *['chief'] * has_server)]
+  with caplog.at_level('WARNING', 'tensorflow'), tf.Graph().as_default():
+    _hook(monkeypatch, cluster, 'chief').begin()
+  assert ('chief:0 has no server at' in caplog.text) != has_server
+  del servers
+
+
 @pytest.mark.parametrize('task_type', ['chief', 'worker'])
 def test_a_ps_that_stays_away_is_named(monkeypatch, task_type):
   cluster = ports.make_cluster(1, 2)

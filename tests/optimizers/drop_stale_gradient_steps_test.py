@@ -223,3 +223,19 @@ def test_threads_have_readings_of_their_own():
   thread.join(_LIMIT)
   assert results == {'late': 1}
   assert (w.numpy(), step.numpy()) == (4.0, 1)
+
+
+def test_a_local_init_op_of_the_program_may_be_older(behavior):
+  with tf.Graph().as_default():
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(['a'], [1.0]), 0.0)
+    own = tf1.tables_initializer()
+    w = tf1.get_variable('w', initializer=1.0)
+    step = tf1.train.get_or_create_global_step()
+    optimizer = Optimizer(_sgd(), 2)
+    train_op = optimizer.minimize(w * table.lookup(tf.constant('a')), step)
+    applied = optimizer.num_applied
+    with tf1.train.MonitoredTrainingSession(
+        scaffold=tf1.train.Scaffold(local_init_op=own)) as session:
+      session.run(train_op)
+      assert session.run([w, applied]) == [0.5, 1]

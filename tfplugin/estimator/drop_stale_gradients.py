@@ -43,8 +43,7 @@ def drop_stale_gradients(
   EVAL and PREDICT are not changed. A checkpoint has the names of the plain
   model, and `stale_counter`. Training continues from a checkpoint of the
   undecorated model_fn, unless it brings its own Saver; the reverse works as
-  well. A `local_init_op` of the model_fn's scaffold is joined with the
-  counters'. The rest of the spec is left as it is.
+  well. The rest of the spec is left as it is.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
@@ -109,8 +108,7 @@ def drop_stale_gradients(
     if not isinstance(spec, tf.estimator.EstimatorSpec):
       return spec  # The spec of TPUEstimator, which makes its scaffold later.
     optimizers = [*interception.wrappers, *interception.honoured]
-    return staleness_counters.with_saver(
-        _with_local_counters(spec, optimizers), call.config, optimizers)
+    return staleness_counters.with_saver(spec, call.config, optimizers)
 
   return model_fn_lib.decorate_training(
       model_fn, train, decorator_stack.DROP_STALE)
@@ -130,16 +128,3 @@ def _gate_own_count(gate: staleness_gate.OneDecision,
       gate.accepted_here, step,
       list(interception.audit.unseen(spec.train_op, step)),
       f'`{decorator_stack.DROP_STALE}`')
-
-
-def _with_local_counters(spec: Any,
-                         optimizers: list[tf1.train.Optimizer]) -> Any:
-  """Returns `spec` with a scaffold that starts the worker's counters."""
-  local = {v.ref() for v in tf1.local_variables()}
-  added = decorator_stack.local_init_op(
-      spec.scaffold, [v for optimizer in optimizers
-                      for v in optimizer.variables() if v.ref() in local])
-  if not added:
-    return spec
-  return spec._replace(scaffold=tf1.train.Scaffold(
-      copy_from_scaffold=spec.scaffold, **added))

@@ -194,6 +194,13 @@ class KeepContactHook(tf1.train.SessionRunHook):
     if not (task.trains and task.num_ps):
       return
     if self._time_limit_secs is not None:
+      if contact.unreachable(task.cluster_spec, [task.name]):
+        tf1.logging.warning(
+            '%s has no server at its address in `TF_CONFIG`, so that no session '
+            'reaches the other tasks. Start it before the training: `server = '
+            'tf.distribute.Server(config.cluster_spec, config.task_type, '
+            'config.task_id)`. `tfplugin.estimator.train_and_evaluate` does so.',
+            task.name)
       self._wait()
       guarded_graphs.before_start(self._wait)
     if task.is_chief:

@@ -58,6 +58,16 @@ def test_counts_without_an_initialiser(behavior):
     assert not tf1.global_variables()
 
 
+def test_no_session_waits_for_a_counter(behavior):
+  """A program's `local_init_op` may be older than the counter."""
+  with tf.Graph().as_default():
+    scaffold = tf1.train.Scaffold(local_init_op=tf.no_op())
+    increment = worker_variables.WorkerCounter('count').increment()
+    with tf1.train.MonitoredSession(
+        tf1.train.ChiefSessionCreator(scaffold)) as session:
+      assert [session.run(increment) for _ in range(2)] == [1, 2]
+
+
 def test_sits_on_the_worker_whatever_a_setter_says(behavior):
   with tf.Graph().as_default():
     with tf1.device(tf1.train.replica_device_setter(ps_tasks=1)):

@@ -19,7 +19,9 @@ tf1 = tf.compat.v1
 
 def create(make_value: Callable[[], Any], name: str, device: str,
            is_reference: bool = False,
-           is_listed: bool | None = True) -> tf.Variable:
+           is_listed: bool | None = True,
+           variable_class: type = _tf_internals.ResourceVariable
+          ) -> tf.Variable:
   """Makes a variable of one worker, neither trained nor saved nor shared.
 
   It belongs to the graph around functions and branches. The creators of
@@ -33,7 +35,7 @@ def create(make_value: Callable[[], Any], name: str, device: str,
   maker starts it.
   """
   make = (functools.partial(tf1.Variable, use_resource=False) if is_reference
-          else _tf_internals.ResourceVariable)
+          else variable_class)
   with tf.init_scope(), tf1.name_scope(None), placement.only_on(device):
     value = make_value()
     variable = make(
@@ -53,12 +55,24 @@ def create(make_value: Callable[[], Any], name: str, device: str,
     return variable
 
 
+class _Counter(_tf_internals.ResourceVariable):
+  """A variable that is ready before it has a value."""
+
+  def is_initialized(self, name: str | None = None) -> tf.Tensor:
+    """Returns true, so that no session waits for the initializer."""
+    return tf.ones([], tf.bool, name)
+
+  def has_value(self) -> tf.Tensor:
+    """Returns whether there is a value, as a bool scalar."""
+    return super().is_initialized()
+
+
 class WorkerCounter:
   """An `int64` local variable that starts at 0 and counts events of a worker.
 
-  The variable is not in checkpoints. A session that ran only the global
-  initialiser, or restored a checkpoint, can use it: a counter that is not
-  initialised counts as 0.
+  The variable is not in checkpoints. A counter that is not initialised counts
+  as 0. So it is ready also in a session that ran only the global initialiser,
+  or a `local_init_op` made before the counter.
 
   Variables created:
     <name>: int64, [], local; on the worker.
@@ -73,7 +87,7 @@ class WorkerCounter:
   def __init__(self, name: str, device: str = ''):
     """Creates the variable under its full name, on the worker's `device`."""
     self.variable = create(
-        lambda: tf.zeros([], tf.int64), name, device)
+        lambda: tf.zeros([], tf.int64), name, device, variable_class=_Counter)
 
   def increment(self, where: tf.Tensor | None = None) -> tf.Operation:
     """Returns an op that adds 1, unless the bool scalar `where` is false."""
@@ -82,5 +96,5 @@ class WorkerCounter:
 
   def value(self) -> tf.Tensor:
     """Returns the count as an `int64` scalar."""
-    return tf.cond(self.variable.is_initialized(), self.variable.read_value,
+    return tf.cond(self.variable.has_value(), self.variable.read_value,
                    lambda: tf.zeros([], tf.int64))
