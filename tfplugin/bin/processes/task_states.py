@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import record
@@ -19,6 +18,60 @@ from tfplugin.events import record
 # Clocks of machines agree to this; the rest is the way to the reader.
 _AGREE_SECS = 30.0
 _TELL_FIGURES = ('training', 'exchanging', 'dropping')
+
+
+class StatusOfTask:
+  """Status of a task, from its samples; one session's processes add up.
+
+  A process whose session was lost counts anew, too. `status` is the newest
+  sample, with the steps and counts of the session of the run; None before the
+  first step of that session.
+  """
+
+  def __init__(self):
+    self.status: record.Sample | None = None
+    self._last: record.Event | None = None
+    # The last count of each name, and the sum over the processes.
+    self._counts: dict[str, int] = {}
+    self._sums: dict[str, int] = {}
+
+  def begin_session(self) -> None:
+    """Forgets the previous session."""
+    self.__init__()
+
+  def begin_process(self) -> None:
+    """Adds the counts of the next process to those of the previous one."""
+    self._counts.clear()
+
+  def take(self, event: record.Event) -> None:
+    """Adds the next event `sampling` of the task."""
+    sample = record.sample_of(event)
+    if self._last and event.session != self._last.session:
+      self.begin_session()
+    if self._last and record.is_new_process(self._last, event):
+      self.begin_process()
+    self._last = event
+    self.status = sample._replace(
+        first_time=self.status.first_time if self.status else sample.time,
+        num_steps=self._sum('', sample.num_steps),
+        counts={name: self._sum(name, count)
+                for name, count in sample.counts.items()})
+
+  def _sum(self, name: str, count: int) -> int:
+    before = self._counts.get(name, 0)
+    added = count - before if count >= before else count
+    self._counts[name] = count
+    self._sums[name] = self._sums.get(name, 0) + added
+    return self._sums[name]
+
+
+def combine(statuses: Iterable[record.Sample]) -> dict[str, float]:
+  """Returns the figures of the newest status and the sums of all counts."""
+  statuses = sorted(statuses, key=lambda s: s.time)
+  combined = dict(statuses[-1].figures) if statuses else {}
+  for name in statuses[-1].counts if statuses else ():
+    combined[name] = sum(s.counts.get(name, 0) for s in statuses)
+  return combined
 
 
 @dataclasses.dataclass
@@ -40,8 +93,7 @@ class State:
   step: int | None = None
   open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
   details: dict[str, float] = dataclasses.field(default_factory=dict)
-  samples: status_lib.StatusOfTask = dataclasses.field(
-      default_factory=status_lib.StatusOfTask)
+  samples: StatusOfTask = dataclasses.field(default_factory=StatusOfTask)
   joined: float | None = None
   left: float | None = None
   ahead_secs: float = 0.0

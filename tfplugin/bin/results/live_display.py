@@ -11,7 +11,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Union
 
-from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
 from tfplugin.events import clock
@@ -106,7 +105,7 @@ def progress_line(statuses: Mapping[str, record.Sample], steps: int,
   step = min(max(s.step for s in statuses.values()), steps)
   parts = [f'step {step}/{steps}', f'{rate:.0f} steps/s',
            f'loss {newest.loss:.4f}']
-  combined = status.combine(statuses.values())
+  combined = task_states.combine(statuses.values())
   parts += [f'{name} {value:.6g}' for name, value in combined.items()]
   return ' | '.join(parts)
 

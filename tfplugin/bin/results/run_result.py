@@ -18,7 +18,7 @@ from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import run_summary
-from tfplugin.bin.processes import status
+from tfplugin.bin.processes import task_states
 from tfplugin.events import record
 from tfplugin.report.reading import scalars
 
@@ -75,7 +75,7 @@ def read_result(options: options_lib.TrainOptions,
                   for name, s in roles.items() if s is not None},
       lost={t.task: t.reasons[-1] for t in summary if t.status == 'lost'},
       restarts={t.task: t.restarts for t in summary},
-      figures={**status.combine(known), **_norms(options)},
+      figures={**task_states.combine(known), **_norms(options)},
       files={
           'checkpoint': tf.train.latest_checkpoint(options.model_dir),
           'TensorBoard': '{} --logdir {}'.format(_command_of(
