@@ -96,8 +96,24 @@ def read_file(path: PathLike, start: int = 0) -> Reading:
       text = file.read()
   except FileNotFoundError:
     return Reading(())
-  if start > 0:
-    text = text.partition(b'\n')[2]
+  return _decoded(text.partition(b'\n')[2] if start > 0 else text)
+
+
+def read_on(path: PathLike, start: int) -> tuple[tuple[record.Event, ...], int]:
+  """Returns the events in whole lines from byte `start` on, and their end."""
+  try:
+    if os.path.getsize(path) <= start:
+      return (), start
+    with open(path, 'rb') as file:
+      file.seek(start)
+      # The text after the last newline is incomplete.
+      text = file.read().rpartition(b'\n')[0]
+  except OSError:  # A network file system may be away for a while.
+    return (), start
+  return _decoded(text).events, start + len(text) + bool(text)
+
+
+def _decoded(text: bytes) -> Reading:
   events, num_torn, num_other = [], 0, 0
   for line in filter(None, text.split(b'\n')):
     try:

@@ -228,20 +228,12 @@ class TaskStates:
     """Reads the events that were written since the last call."""
     told = set()
     for path in self._paths():
-      start, size = self._read.get(path, 0), _size(path)
-      if size <= start:
-        continue
-      try:
-        with open(path, 'rb') as file:
-          file.seek(start)
-          # The text after the last newline is incomplete.
-          text = file.read(size - start).rpartition(b'\n')[0]
-      except OSError:  # A network file system may be away for a while.
-        continue
-      self._read[path] = start + len(text) + bool(text)
-      for line in filter(None, text.split(b'\n')):
-        told.add(self._take(line))
-    for task in told - {None}:
+      events, self._read[path] = event_files.read_on(
+          path, self._read.get(path, 0))
+      for event in events:
+        self._take(event)
+        told.add(event.task)
+    for task in told:
       self._compare_clocks(self.states[task])
     self._is_live = True
 
@@ -254,14 +246,7 @@ class TaskStates:
   def _paths(self) -> list[pathlib.Path]:
     return [] if self._dir is None else sorted(self._dir.glob('*.jsonl'))
 
-  def _take(self, line: bytes) -> str | None:
-    """Returns the task that wrote the event; None for no event."""
-    try:
-      event = record.decode(line)
-    except ValueError:  # Cut off when its process was killed.
-      return None
-    if event is None:
-      return None
+  def _take(self, event: record.Event) -> None:
     self._of(event.task).take(event)
     if event.name == 'training':
       self.moved = time.monotonic()
@@ -270,7 +255,6 @@ class TaskStates:
       worker.joined, worker.left = worker.joined or event.time, None
     if event.name == 'left':
       self._of(event.details['worker']).left = event.time
-    return event.task
 
   def _of(self, task: str) -> State:
     return self.states.setdefault(task, State())
