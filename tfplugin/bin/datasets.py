@@ -12,11 +12,8 @@ import pathlib
 import re
 import zlib
 from typing import NamedTuple
-from typing import Union
 
 import numpy as np
-
-PathLike = Union[str, os.PathLike]
 
 DIGITS_FILE = 'digits.csv.gz'
 TEXT_FILE = 'genesis.txt'
@@ -68,7 +65,7 @@ def find_data_file(name: str) -> pathlib.Path:
       f'{name!r}. Install tfplugin again, or give your own with --data_file.')
 
 
-def load_digits(path: PathLike = '') -> Split:
+def load_digits(path: str | os.PathLike = '') -> Split:
   """Loads images of digits with their labels.
 
   The file has comma-separated rows, plain or gzip: 64 pixels in 0..16, then the
@@ -85,7 +82,7 @@ def load_digits(path: PathLike = '') -> Split:
   return _split(path, _take(examples, ~held_out), _take(examples, held_out), 10)
 
 
-def load_word_pairs(path: PathLike = '') -> Split:
+def load_word_pairs(path: str | os.PathLike = '') -> Split:
   """Loads pairs of words that stand near each other in one verse.
 
   The file has lines such as `Ge1:1 In the beginning ...`, plain or gzip,

@@ -59,9 +59,9 @@ def _curves(points: Sequence[record.Sample], start: float,
       'over_secs': series.thin([(p.time - start, p.loss) for p in by_time],
                                limit),
       'over_steps': series.thin([(p.step, p.loss) for p in by_step], limit),
-      'last': series.finite(losses[-1]),
+      'last': record.finite(losses[-1]),
       'least': min(filter(lambda v: v is not None,
-                          map(series.finite, losses)), default=None),
+                          map(record.finite, losses)), default=None),
   }
 
 

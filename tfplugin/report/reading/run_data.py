@@ -51,16 +51,13 @@ class RunData:
 
   run_dir: str
   reading: event_files.Reading
-  samples: Mapping[str, list[record.Sample]] = dataclasses.field(
-      default_factory=dict)
-  scalars: Mapping[str, Mapping[str, scalars_lib.Curve]] = dataclasses.field(
-      default_factory=dict)
-  options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  earlier_options: Mapping[int, Mapping[str, Any]] = dataclasses.field(
-      default_factory=dict)
-  summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  warnings: Sequence[Mapping[str, Any]] = ()
-  pauses: Sequence[tuple[float, float]] = ()
+  samples: Mapping[str, list[record.Sample]]
+  scalars: Mapping[str, Mapping[str, scalars_lib.Curve]]
+  options: Mapping[str, Any]
+  earlier_options: Mapping[int, Mapping[str, Any]]
+  summary: Mapping[str, Any]
+  warnings: Sequence[Mapping[str, Any]]
+  pauses: Sequence[tuple[float, float]]
 
   @property
   def start(self) -> float:
@@ -89,10 +86,7 @@ class RunData:
 
   def sessions_of(self, task: str) -> dict[int, list[record.Event]]:
     """Returns the events of a task by the number of their session."""
-    found = {}
-    for event in self.events_of[task]:
-      found.setdefault(event.session, []).append(event)
-    return found
+    return _by_session(self.events_of[task])
 
   @property
   def training_tasks(self) -> list[str]:
@@ -129,12 +123,9 @@ class RunData:
     return _technique(self.options_in(session))
 
   @functools.cached_property
-  def sessions(self) -> dict[int, float]:
-    """The time of the first event of each session, by number."""
-    found = {}
-    for event in self.reading.events:
-      found.setdefault(event.session, event.time)
-    return dict(sorted(found.items()))
+  def sessions(self) -> dict[int, list[record.Event]]:
+    """The events of each session, by number, in order."""
+    return dict(sorted(_by_session(self.reading.events).items()))
 
   def options_of(self, technique: str) -> list[Mapping[str, Any]]:
     """Returns the `options` of each session with a wrapper or strategy."""
@@ -145,6 +136,14 @@ class RunData:
     """Returns the `options` of a session."""
     last = min((n for n in self.earlier_options if n >= session), default=None)
     return self.options if last is None else self.earlier_options[last]
+
+
+def _by_session(
+    events: Iterable[record.Event]) -> dict[int, list[record.Event]]:
+  found = {}
+  for event in events:
+    found.setdefault(event.session, []).append(event)
+  return found
 
 
 def common(values: Iterable[Any]) -> Any | None:

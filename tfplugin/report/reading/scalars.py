@@ -10,9 +10,6 @@ import struct
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import NamedTuple
-from typing import Union
-
-PathLike = Union[str, os.PathLike]
 
 # A record: the length and its checksum, the data and their checksum.
 _HEADER = struct.Struct('<QI')
@@ -29,7 +26,7 @@ class Curve(NamedTuple):
   values: list[float]
 
 
-def read_tree(run_dir: PathLike) -> dict[str, dict[str, Curve]]:
+def read_tree(run_dir: str | os.PathLike) -> dict[str, dict[str, Curve]]:
   """Reads the scalars of a run's directory and its subdirectories.
 
   The result has the curves by tag, by the path below `run_dir`; '' is itself.
