@@ -107,13 +107,12 @@ class RestartPolicy:
     return self._delay_after(self.max_restarts - 1)
 
   def delay(self, job: str, status: int, num_restarts: int,
-            num_in_a_row: int | None = None) -> float | None:
+            num_in_a_row: int) -> float | None:
     """Returns the seconds until a task restarts; None if it does not.
 
     `num_restarts` counts all its restarts so far. `num_in_a_row` counts only
-    restarts since a process of it lived for `WELL_SECS`; None: all.
+    restarts since a process of it lived for `WELL_SECS`.
     """
-    num_in_a_row = num_restarts if num_in_a_row is None else num_in_a_row
     policy = self.rules[job]
     if (status == 0 or policy == NEVER or num_restarts >= self.max_restarts or
         policy == ON_FAILURE and is_permanent(status)):

@@ -10,11 +10,11 @@ import os
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 from typing import NamedTuple
 
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import task_states
+from tfplugin.events import event_files
 
 FILE_NAME = 'summary.json'
 VERSION = 1
@@ -108,21 +108,14 @@ def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
   The directory exists. `error` says why the session failed; None: it did not.
   An OSError, as on a full disk, leaves the file as it was.
   """
+  newest = event_files.read_object(path)
   new = path.with_suffix('.tmp')
   try:
     new.write_text(json.dumps({
         'version': VERSION, 'error': error,
         'tasks': [task._asdict() for task in tasks],
-        'earlier': _earlier(path)}, indent=2) + '\n')
+        'earlier': [*newest.pop('earlier', ()), newest] if newest else [],
+    }, indent=2) + '\n')
     new.replace(path)
   finally:
     new.unlink(missing_ok=True)
-
-
-def _earlier(path: pathlib.Path) -> list[Mapping[str, Any]]:
-  """Returns the summaries of earlier sessions, the oldest first."""
-  try:
-    newest = json.loads(path.read_text())
-  except (OSError, ValueError):
-    return []
-  return [*newest.pop('earlier', ()), newest]

@@ -80,7 +80,8 @@ class StallWatch:
     chosen = [r for r in running if is_stopped(r.pid)] or [
         r for r in running if r.task.type in _TRAINING]
     chosen = [r for r in chosen if self._policy.delay(
-        r.task.type, restarts.STALLED, r.num_restarts) is not None]
+        r.task.type, restarts.STALLED, r.num_restarts, r.num_in_a_row
+    ) is not None]
     if not chosen:
       raise StallError(report)
     for role in chosen:
