@@ -74,7 +74,7 @@ def train(options: options_lib.TrainOptions,
       run = _run_cluster(options, cluster, tasks, display, session)
     wall_secs = clock.now() - start
     roles = {task.name: run.states[task.name].status for task in tasks
-             if task.type in ('chief', 'worker')}
+             if task.trains}
     return run_result.read_result(options, roles, run.summary, start,
                                   wall_secs, first_step)
 

@@ -259,10 +259,7 @@ def _fetches(spec: Any, gradients: Mapping[str, tf.Tensor]) -> dict[str, Any]:
     return {**fetches, **gradients}
   for name, (_, update) in sorted((spec.eval_metric_ops or {}).items()):
     fetches[f'metric {name}'] = update
-  leaves = tf.nest.flatten_with_joined_string_paths(
-      spec.predictions, expand_composites=True) if hasattr(
-          tf.nest, 'flatten_with_joined_string_paths') else enumerate(
-              tf.nest.flatten(spec.predictions, expand_composites=True))
+  leaves = enumerate(tf.nest.flatten(spec.predictions, expand_composites=True))
   fetches.update((f'prediction {name}', leaf) for name, leaf in leaves
                  if tf.is_tensor(leaf))
   return fetches

@@ -18,7 +18,6 @@ from tfplugin.events import clock
 from tfplugin.events import process
 from tfplugin.events import record
 
-_TRAINING = ('chief', 'worker')
 # How much longer a worker may run that writes no events: it may have trained to
 # its end, and do other work.
 _WITHOUT_EVENTS = 10
@@ -56,7 +55,7 @@ class StallWatch:
     running = [r for r in cluster.roles if r.status is None]
     is_due = (self._limit_secs and
               time.monotonic() - self._since > self._limit_secs)
-    if not is_due or not any(r.task.type in _TRAINING for r in running):
+    if not is_due or not any(r.task.trains for r in running):
       return
     lines = [f'No task has made a step for {self._limit_secs:g} s:']
     lines += [f'  {r.task.name} {self._describe(r)}' for r in running]
@@ -78,7 +77,7 @@ class StallWatch:
     # Stopped tasks keep the others waiting. If there are none, all training
     # tasks restart; the parameter servers keep the learnt variables.
     chosen = [r for r in running if is_stopped(r.pid)] or [
-        r for r in running if r.task.type in _TRAINING]
+        r for r in running if r.task.trains]
     chosen = [r for r in chosen if self._policy.delay(
         r.task.type, restarts.STALLED, r.num_restarts, r.num_in_a_row
     ) is not None]

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from tfplugin.distribute import cluster_config
 from tfplugin.events import event_files
 from tfplugin.events import record
 from tfplugin.events import wrapper_names
@@ -24,7 +25,6 @@ from tfplugin.report.reading import scalars as scalars_lib
 # of a run that continues a day later would otherwise have no width.
 _LONG_SECS = 120.0
 _SHOWN_SECS = 10.0
-_TRAINING_JOBS = ('chief', 'worker', 'master')
 # absl: 'W1122 18:55:53.1 22 file.py:12] text'; TensorFlow: 'WARNING:...: text'.
 _LINE = re.compile(r'^(?:[WE]\d{4} [\d:.]+\s+\d+ [^\]]*\] |'
                    r'(?:WARNING|ERROR):\w+:|'
@@ -92,7 +92,7 @@ class RunData:
   def training_tasks(self) -> list[str]:
     """The tasks that train."""
     return [task for task in self.events_of
-            if task.partition(':')[0] in _TRAINING_JOBS]
+            if task.partition(':')[0] in cluster_config.TRAINING_JOBS]
 
   def points(self, tags: Sequence[str],
              figure: str) -> dict[str, list[tuple[float, float]]]:
@@ -199,7 +199,7 @@ def _without(pauses: Sequence[tuple[float, float]], time: float) -> float:
 
 def _order(task: str) -> tuple[int, str, int]:
   job, _, index = task.partition(':')
-  jobs = ('chief', 'master', 'worker', 'ps', 'evaluator')
+  jobs = (*cluster_config.TRAINING_JOBS, 'ps', 'evaluator')
   rank = jobs.index(job) if job in jobs else len(jobs)
   return rank, job, int(index) if index.isdigit() else 0
 
