@@ -8,7 +8,6 @@ import functools
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -35,14 +34,6 @@ _STATUS_SECS = 0.5
 _SEED = 1
 
 
-class Experiment(NamedTuple):
-  """The arguments of `train_and_evaluate`."""
-
-  estimator: tf.estimator.Estimator
-  train_spec: tf.estimator.TrainSpec
-  eval_spec: tf.estimator.EvalSpec
-
-
 def load_data(options: options_lib.TrainOptions) -> datasets.Split:
   """Returns the data that the model of `options` learns from."""
   if options.model == 'embedding':
@@ -50,8 +41,10 @@ def load_data(options: options_lib.TrainOptions) -> datasets.Split:
   return datasets.load_digits(options.data_file)
 
 
-def make_experiment(options: options_lib.TrainOptions) -> Experiment:
-  """Makes the experiment of this process, whose role is in TF_CONFIG.
+def make_experiment(options: options_lib.TrainOptions
+                   ) -> tuple[tf.estimator.Estimator, tf.estimator.TrainSpec,
+                              tf.estimator.EvalSpec]:
+  """Makes the Estimator and specs of this process, whose role is in TF_CONFIG.
 
   `options` are the same in all processes of the run.
   """
@@ -72,7 +65,7 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
       steps=None,
       start_delay_secs=0,
       throttle_secs=_EVAL_THROTTLE_SECS)
-  return Experiment(estimator, train_spec, eval_spec)
+  return estimator, train_spec, eval_spec
 
 
 def make_params(options: options_lib.TrainOptions,

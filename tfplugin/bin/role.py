@@ -35,11 +35,8 @@ def main(argv: list[str]) -> None:
   check_port(cluster_task.from_environment())
   tf.get_logger().setLevel('INFO')
   options = options_lib.load(argv[1])
-  parts = experiment.make_experiment(options)
   cluster_training.train_and_evaluate(
-      parts.estimator,
-      parts.train_spec,
-      parts.eval_spec,
+      *experiment.make_experiment(options),
       start_limit_secs=options.start_limit_secs,
       finish_limit_secs=options.finish_limit_secs)
 

@@ -64,7 +64,7 @@ def train(options: options_lib.TrainOptions,
     options.save(session)
     start = clock.now()
     with (live_display.LiveDisplay(terminal, options.steps) if terminal else
-          live_display.ProgressLines(command_line.say, options.steps)
+          live_display.Lines(command_line.say, options.steps)
           ) as display:
       _tell_differences(options, earlier, display.say)
       if is_done:

@@ -40,11 +40,18 @@ def find_terminal(no_color: bool | None = None):
 
 
 class Lines:
-  """Substitute for `LiveDisplay` that shows lines alone."""
+  """Substitute for `LiveDisplay`: lines, some of them about the progress."""
 
-  def __init__(self, say: Callable[[str], None]):
-    """Stores `say`, which shows a line."""
+  def __init__(self, say: Callable[[str], None], steps: int | None = None):
+    """Shows nothing yet; `say` shows a line.
+
+    `steps` is the global step at which the run ends; None: no line of progress.
+    """
     self._say = say
+    self._steps = steps
+    self._last_said = time.monotonic()
+    # The newest sample at the line before.
+    self._last: record.Sample | None = None
 
   def __enter__(self) -> Lines:
     return self
@@ -61,30 +68,14 @@ class Lines:
       self._say(line)
 
   def update(self, states: Mapping[str, task_states.State],
-             ends: Mapping[str, str] | None = None, is_last: bool = False,
-             steps: int | None = None) -> None:
-    """Does nothing."""
-
-
-class ProgressLines(Lines):
-  """Substitute for `LiveDisplay` with a line of progress now and then."""
-
-  def __init__(self, say: Callable[[str], None], steps: int):
-    """Shows nothing yet; `steps` is the global step at which the run ends."""
-    super().__init__(say)
-    self._steps = steps
-    self._last_said = time.monotonic()
-    # The newest sample at the line before.
-    self._last: record.Sample | None = None
-
-  def update(self, states: Mapping[str, task_states.State],
              *unused_args, **unused_kwargs) -> None:
-    """Shows the newest figures every ten seconds."""
+    """Shows the newest figures every ten seconds, with a line of progress."""
     known = {name: state.status for name, state in states.items()
              if state.status is not None}
     newest = max(known.values(), key=lambda s: s.time, default=None)
     self._last = self._last or newest
-    if time.monotonic() - self._last_said >= _PLAIN_EVERY_SECS:
+    if self._steps is not None and (
+        time.monotonic() - self._last_said >= _PLAIN_EVERY_SECS):
       self._last_said = time.monotonic()
       rate = 0.0 if newest is None else (
           newest.step - self._last.step) / max(newest.time - self._last.time,
