@@ -48,11 +48,7 @@ class Split(NamedTuple):
 
 
 def find_data_file(name: str) -> pathlib.Path:
-  """Returns the path of a data file that comes with tfplugin.
-
-  It is in `testdata/` of a source tree and in the package `tfplugin.testdata`
-  of an installed wheel. If it is in neither, a `FileNotFoundError` is raised.
-  """
+  """Returns the path of a data file that comes with tfplugin."""
   places = [pathlib.Path(__file__).absolute().parents[2] / 'testdata']
   spec = importlib.util.find_spec('tfplugin.testdata')
   if spec is not None:

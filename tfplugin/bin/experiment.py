@@ -44,10 +44,7 @@ def load_data(options: options_lib.TrainOptions) -> datasets.Split:
 def make_experiment(options: options_lib.TrainOptions
                    ) -> tuple[tf.estimator.Estimator, tf.estimator.TrainSpec,
                               tf.estimator.EvalSpec]:
-  """Makes the Estimator and specs of this process, whose role is in TF_CONFIG.
-
-  `options` are the same in all processes of the run.
-  """
+  """Makes Estimator and specs of this process, whose role is in TF_CONFIG."""
   data = load_data(options)
   _make_logical_devices(options)
   config = _run_config(options)
@@ -119,10 +116,7 @@ def _make_logical_devices(options: options_lib.TrainOptions) -> None:
 
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
-  """Returns a function that adds the figures of a report to a spec.
-
-  They become summaries and events of the task.
-  """
+  """Returns a function that adds a report's summaries and events to a spec."""
   log = event_log.EventLog(options.model_dir, events_hook.task_name(config))
 
   def add_status(spec, report):

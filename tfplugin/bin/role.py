@@ -24,12 +24,7 @@ _USAGE = 'Usage: python -m tfplugin.bin.role MODEL_DIR/train_options.json'
 
 
 def main(argv: list[str]) -> None:
-  """Runs this process's part of the training.
-
-  Wrong arguments raise `SystemExit`, a wrong TF_CONFIG or settings file
-  `ValueError`. If the port of this process is occupied, a `RuntimeError` is
-  raised.
-  """
+  """Runs this process's part of the training."""
   if len(argv) != 2:
     raise SystemExit(f'{_USAGE}. Received: {argv[1:]}')
   check_port(cluster_task.from_environment())

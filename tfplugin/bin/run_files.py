@@ -33,10 +33,7 @@ def log_dir(model_dir: str | os.PathLike) -> pathlib.Path:
 
 
 def make_dir(argument: str, path: str | os.PathLike) -> None:
-  """Makes a directory unless it exists; raises `ValueError` without access.
-
-  `argument` is the user's argument that the message names.
-  """
+  """Makes a directory; a `ValueError` names `argument`, which gives it."""
   if '://' in os.fspath(path):
     raise ValueError(f'`{argument}` must be on a file system of this machine. '
                      f'Received: {path}. Choose another, or leave it out.')
@@ -143,11 +140,7 @@ def check_training_state(model_dir: str | os.PathLike,
 
 def variable_shapes(model_fn, features, labels, mode: str,
                     params) -> dict[str, list[int]]:
-  """Returns the shapes of a model's global variables in `mode`, by name.
-
-  The global step is one of them. `features` and `labels` are one batch of numpy
-  arrays.
-  """
+  """Returns the shapes of a model's global variables in `mode`, by name."""
   with tf.Graph().as_default():
     tf1.train.create_global_step()
     model_fn(tf.constant(features), tf.constant(labels), mode, params)

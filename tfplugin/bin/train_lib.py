@@ -94,10 +94,7 @@ def _tasks(options: options_lib.TrainOptions,
 
 
 def check_installed() -> None:
-  """Raises `RuntimeError` if a package for the end of a run is missing.
-
-  The message has the command that installs it.
-  """
+  """Raises `RuntimeError` if a package for the end of a run is missing."""
   missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
   if missing:
     raise RuntimeError(

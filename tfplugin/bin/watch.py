@@ -88,10 +88,7 @@ class Watch(task_states.TaskStates):
 
 def rows(states: Mapping[str, task_states.State],
          now: float) -> list[tuple[str, ...]]:
-  """Returns the lines of the table, without the headings.
-
-  `now` is in seconds since the epoch.
-  """
+  """Returns the lines of the table at a time, without the headings."""
   return [(task, '' if state.step is None else str(state.step),
            _rate(state), _figures(state), state.describe(now))
           for task, state in states.items()]
@@ -128,10 +125,7 @@ def wait_for_events(run_dir: str, watch: Watch, say: Callable[[str], None],
 
 
 def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
-  """Shows a line for each task every 10 s, until the run is over.
-
-  `once` shows them once.
-  """
+  """Shows a line for each task, once or every 10 s until the run is over."""
   while True:
     watch.update()
     for line in run_summary.aligned(

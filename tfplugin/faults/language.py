@@ -306,10 +306,7 @@ def check_containers(faults: str) -> None:
 
 def restart_command(command: Sequence[str], task: str,
                     faults: str) -> list[str]:
-  """Returns the command with which a task of a run restarts.
-
-  It is `command`; with another Python if the task has a fault `upgrade`.
-  """
+  """Returns the command of a task's restarts; a fault `upgrade` changes it."""
   for fault in parse(faults) if faults.strip() else ():
     if fault.kind != 'upgrade' or fault.task != task:
       continue

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -43,10 +44,11 @@ def measure(run: run_data.RunData,
 
 
 def _title(run: run_data.RunData) -> str:
-  if not run.technique:
+  technique = run.technique_in(math.inf)
+  if not technique:
     return 'A run'
   model = run.options.get('model')
-  return f'{run.technique}{f" with {model}" if model else ""}'
+  return f'{technique}{f" with {model}" if model else ""}'
 
 
 def _accuracy(run: run_data.RunData) -> float | None:

@@ -180,11 +180,7 @@ class LocalCluster:
       time.sleep(_POLL_SECS)
 
   def wait_for_ps(self, timeout: float) -> bool:
-    """Waits for the parameter servers to end by themselves.
-
-    Returns whether all have ended within `timeout` seconds. A signal ends the
-    wait.
-    """
+    """Waits for the parameter servers to end; returns whether all have."""
     servers = [role for role in self.roles if role.task.type == 'ps']
     return self._wait(servers, timeout, num_signals=0)
 
@@ -253,10 +249,7 @@ class LocalCluster:
     return guard.marked_processes(self._mark)
 
   def kill(self, role: role_process.Role, why: str) -> None:
-    """Kills a running role that is of no use; the policy may restart it.
-
-    `why` is the reason in the summary.
-    """
+    """Kills a role for a reason, `why`; the policy may restart it."""
     role.reasons.append(why)
     role.signal(signal.SIGKILL)
     role.wait(_KILL_LIMIT_SECS)

@@ -46,10 +46,7 @@ class TaskSummary(NamedTuple):
 def summarize(cluster: local_cluster.LocalCluster,
               states: Mapping[str, task_states.State],
               is_stopped: bool = False) -> list[TaskSummary]:
-  """Returns the outcome of the tasks after the cluster's context has ended.
-
-  `states` is by task. `is_stopped` says that the run was stopped on request.
-  """
+  """Returns the outcome of the tasks after the cluster's context has ended."""
   tasks = [
       TaskSummary(role.task.name, _status(role, cluster, is_stopped),
                   role.status, role.num_restarts, states[role.task.name].step,
@@ -92,10 +89,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def path_in(directory: str | os.PathLike, who: str = '') -> pathlib.Path:
-  """Returns the path of the summary in a directory.
-
-  `who` names one of several launches of the run; empty: the only one.
-  """
+  """Returns the path of a launch's summary; `who` '' is the only launch."""
   name = pathlib.Path(FILE_NAME)
   return pathlib.Path(directory,
                       f'{name.stem}-{who}{name.suffix}' if who else name)

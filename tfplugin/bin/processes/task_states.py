@@ -163,10 +163,7 @@ class State:
     return '' if self.joined is None else f'joined {_clock(self.joined)}'
 
   def describe(self, now: float) -> str:
-    """Returns the activity, e.g. 'waits for chief:0 (12 s)', or the end.
-
-    `now` is a time of `clock`.
-    """
+    """Returns the activity, e.g. 'waits for chief:0 (12 s)', or the end."""
     if self.end:
       return self.end
     if self.last is None:

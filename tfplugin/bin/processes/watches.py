@@ -36,10 +36,7 @@ class StallWatch:
 
   def __init__(self, states: task_states.TaskStates, limit_secs: float,
                policy: restarts.RestartPolicy, say: Callable[[str], None]):
-    """Begins to count; the caller keeps `states` up to date.
-
-    `limit_secs` is the longest time without a step in seconds; 0: no limit.
-    """
+    """Begins to count; the caller updates `states`. A limit of 0 is none."""
     self._states = states
     self._limit_secs = limit_secs
     self._policy = policy
@@ -47,10 +44,7 @@ class StallWatch:
     self._since = time.monotonic()
 
   def look(self, cluster: local_cluster.LocalCluster) -> None:
-    """Checks once, and kills stalled tasks that the policy restarts.
-
-    Raises `StallError` if the policy restarts none of them.
-    """
+    """Kills stalled tasks that restart; or raises `StallError`."""
     self._since = max(self._since, self._states.moved)
     running = [r for r in cluster.roles if r.status is None]
     is_due = (self._limit_secs and
@@ -125,10 +119,7 @@ class LeftBehindWatch:
 
   def __init__(self, states: task_states.TaskStates, limit_secs: float,
                say: Callable[[str], None]):
-    """Takes `states`, which the caller keeps up to date.
-
-    `limit_secs` is the time from the last end to the worker's, in seconds.
-    """
+    """Stores `states`, which the caller updates."""
     self._states = states
     self._limit_secs = limit_secs
     self._say = say

@@ -86,10 +86,7 @@ class Lines:
 
 def progress_line(statuses: Mapping[str, record.Sample], steps: int,
                   rate: float) -> str:
-  """Returns the progress line, with `rate` in global steps per second.
-
-  `statuses` has the training roles that made a step; `steps` is the last step.
-  """
+  """Returns the progress line, with `rate` in global steps per second."""
   if not statuses:
     return 'starting: no step yet'
   newest = max(statuses.values(), key=lambda s: s.time)

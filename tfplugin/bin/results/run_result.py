@@ -57,11 +57,7 @@ def read_result(options: options_lib.TrainOptions,
                 roles: Mapping[str, record.Sample | None],
                 summary: Sequence[run_summary.TaskSummary], start: float,
                 wall_secs: float, first_step: int) -> Result:
-  """Returns the result of a run that has ended, and draws its curves.
-
-  `start` is the start of the run in seconds since the epoch; see `Result` for
-  the others.
-  """
+  """Returns the result of a run that has ended, and draws its curves."""
   known = [s for s in roles.values() if s is not None]
   last_step = run_files.global_step(options.model_dir)
   return Result(

@@ -113,14 +113,12 @@ class RunData:
     return {task: [(time - self.start, value) for time, value in found[task]]
             for task in sorted(found)}
 
-  @property
-  def technique(self) -> str | None:
-    """The wrapper or strategy of `tfplugin-train`; None if unknown."""
-    return _technique(self.options)
-
-  def technique_in(self, session: int) -> str | None:
-    """Returns the same of an earlier session."""
-    return _technique(self.options_in(session))
+  def technique_in(self, session: float) -> str | None:
+    """Returns the wrapper or strategy of `tfplugin-train`; None if unknown."""
+    options = self.options_in(session)
+    strategy = options.get('strategy', 'none')
+    return wrapper_names.current(
+        options.get('wrapper') if strategy == 'none' else strategy)
 
   @functools.cached_property
   def sessions(self) -> dict[int, list[record.Event]]:
@@ -132,8 +130,8 @@ class RunData:
     return [self.options_in(session) for session in self.sessions
             if self.technique_in(session) == technique]
 
-  def options_in(self, session: int) -> Mapping[str, Any]:
-    """Returns the `options` of a session."""
+  def options_in(self, session: float) -> Mapping[str, Any]:
+    """Returns the `options` of a session; infinity is the newest."""
     last = min((n for n in self.earlier_options if n >= session), default=None)
     return self.options if last is None else self.earlier_options[last]
 
@@ -150,12 +148,6 @@ def common(values: Iterable[Any]) -> Any | None:
   """Returns the value that all sessions have; None if they differ."""
   found = set(values)
   return found.pop() if len(found) == 1 else None
-
-
-def _technique(options: Mapping[str, Any]) -> str | None:
-  strategy = options.get('strategy', 'none')
-  return wrapper_names.current(
-      options.get('wrapper') if strategy == 'none' else strategy)
 
 
 def read(run_dir: str | os.PathLike) -> RunData:
