@@ -181,7 +181,7 @@ def _sample(secs, steps, dropped, pid=1, session=1):
 
 
 def test_the_processes_of_a_session_add_up(tmp_path):
-  samples = task_states.StatusOfTask()
+  samples = task_states.State()
   told = []
   for sample in (_sample(1, 1, 0), _sample(2, 50, 4),
                  # It was killed, and started again twice.
@@ -204,7 +204,7 @@ def test_a_container_has_the_pid_of_the_one_before(tmp_path):
 
 def test_counts_of_a_session_that_was_lost_add_up():
   """The process goes on: it counts its steps on, and what it drops anew."""
-  samples = task_states.StatusOfTask()
+  samples = task_states.State()
   for sample in (_sample(1, 10, 4), _sample(2, 50, 9), _sample(5, 60, 2),
                  _sample(6, 70, 3)):
     samples.take(sample)

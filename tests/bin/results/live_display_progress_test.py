@@ -19,7 +19,7 @@ def _status(time, step, loss, **kwargs):
 
 def _state(*args):
   state = task_states.State()
-  state.samples.status = _status(*args)
+  state.status = _status(*args)
   return state
 
 

@@ -20,51 +20,6 @@ _AGREE_SECS = 30.0
 _TELL_FIGURES = ('training', 'exchanging', 'dropping')
 
 
-class StatusOfTask:
-  """Status of a task, from its samples; one session's processes add up.
-
-  A process whose session was lost counts anew, too. `status` is the newest
-  sample, with the steps and counts of the session of the run; None before the
-  first step of that session.
-  """
-
-  def __init__(self):
-    self.status: record.Sample | None = None
-    self._last: record.Event | None = None
-    # The last count of each name, and the sum over the processes.
-    self._counts: dict[str, int] = {}
-    self._sums: dict[str, int] = {}
-
-  def begin_session(self) -> None:
-    """Forgets the previous session."""
-    self.__init__()
-
-  def begin_process(self) -> None:
-    """Adds the counts of the next process to those of the previous one."""
-    self._counts.clear()
-
-  def take(self, event: record.Event) -> None:
-    """Adds the next event `sampling` of the task."""
-    sample = record.sample_of(event)
-    if self._last and event.session != self._last.session:
-      self.begin_session()
-    if self._last and record.is_new_process(self._last, event):
-      self.begin_process()
-    self._last = event
-    self.status = sample._replace(
-        first_time=self.status.first_time if self.status else sample.time,
-        num_steps=self._sum('', sample.num_steps),
-        counts={name: self._sum(name, count)
-                for name, count in sample.counts.items()})
-
-  def _sum(self, name: str, count: int) -> int:
-    before = self._counts.get(name, 0)
-    added = count - before if count >= before else count
-    self._counts[name] = count
-    self._sums[name] = self._sums.get(name, 0) + added
-    return self._sums[name]
-
-
 def combine(statuses: Iterable[record.Sample]) -> dict[str, float]:
   """Returns the figures of the newest status and the sums of all counts."""
   statuses = sorted(statuses, key=lambda s: s.time)
@@ -82,7 +37,8 @@ class State:
     step: The newest global step in its events; None before the first.
     details: Its newest figures, e.g. `steps_per_sec`, by name.
     open: Begin events without their end events, by name.
-    samples: The figures of tfplugin-train, such as the loss.
+    status: The newest sample of tfplugin-train, with the sums of the session's
+      processes; None before the session's first.
     joined: When the chief saw it join a run that workers may join.
     left: When the chief last saw it leave.
     ahead_secs: How far the clock of the task's machine is ahead of this one's.
@@ -93,23 +49,36 @@ class State:
   step: int | None = None
   open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
   details: dict[str, float] = dataclasses.field(default_factory=dict)
-  samples: StatusOfTask = dataclasses.field(default_factory=StatusOfTask)
+  status: record.Sample | None = None
   joined: float | None = None
   left: float | None = None
   ahead_secs: float = 0.0
   faults: list[str] = dataclasses.field(default_factory=list)
+  # The last sample, its counts by name, and their sums over the processes.
+  _sampled: record.Event | None = None
+  _counts: dict[str, int] = dataclasses.field(default_factory=dict)
+  _sums: dict[str, int] = dataclasses.field(default_factory=dict)
 
   def take(self, event: record.Event) -> None:
     """Updates the state with the next event of the task."""
-    if event.name == 'sampling':
-      self.samples.take(event)
-      return
-    if self.last is not None and self.last.session != event.session:
-      self.samples.begin_session()
-    if self.last is not None and record.is_new_process(self.last, event):
+    is_sample = event.name == 'sampling'
+    before = self._sampled if is_sample else self.last
+    if before is not None and before.session != event.session:
+      self.status = self._sampled = None
+      self._counts.clear()
+      self._sums.clear()
+    is_new = before is not None and record.is_new_process(before, event)
+    if is_new:
+      self._counts.clear()
+    if is_sample:
+      self._take_sample(event)
+    else:
+      self._take_other(event, is_new)
+
+  def _take_other(self, event: record.Event, is_new: bool) -> None:
+    if is_new:
       self.open.clear()
       self.details.clear()
-      self.samples.begin_process()
     self.last = event
     if event.name == 'injecting':
       self.faults.append(event.details['fault'])
@@ -121,10 +90,22 @@ class State:
     elif event.kind == record.END:
       self.open.pop(event.name, None)
 
-  @property
-  def status(self) -> record.Sample | None:
-    """The newest sample; None if this session has none."""
-    return self.samples.status
+  def _take_sample(self, event: record.Event) -> None:
+    sample = record.sample_of(event)
+    self._sampled = event
+    self.status = sample._replace(
+        first_time=self.status.first_time if self.status else sample.time,
+        num_steps=self._sum('', sample.num_steps),
+        counts={name: self._sum(name, count)
+                for name, count in sample.counts.items()})
+
+  def _sum(self, name: str, count: int) -> int:
+    """Returns the sum; a process whose session was lost counts anew."""
+    before = self._counts.get(name, 0)
+    added = count - before if count >= before else count
+    self._counts[name] = count
+    self._sums[name] = self._sums.get(name, 0) + added
+    return self._sums[name]
 
   @property
   def waits_on(self) -> list[str]:
