@@ -106,22 +106,19 @@ class LiveDisplay:
   """
 
   def __init__(self, terminal, steps: int | None = None,
-               is_kept: bool = False,
-               clock: Callable[[], float] = time.monotonic):
+               is_kept: bool = False):
     """Shows nothing yet.
 
     `steps` is the global step at which the run ends. With None the bar shows
     the elapsed instead of the remaining time, until `update` has a number.
-    `is_kept` leaves the last table on the terminal after the context. `clock`
-    returns seconds.
+    `is_kept` leaves the last table on the terminal after the context.
     """
     from rich import live
     self._terminal = terminal
     self._is_kept = is_kept
     self._next = float('-inf')
-    self._clock = clock
     self._steps = steps
-    self._bar = _make_bar(terminal, steps, clock)
+    self._bar = _make_bar(terminal, steps)
     self._live = live.Live(
         '', console=terminal, auto_refresh=False, transient=not is_kept,
         # Otherwise errors would go to the terminal when they belong in a file.
@@ -156,13 +153,13 @@ class LiveDisplay:
     was not known before.
     """
     from rich import console
-    is_due = is_last or self._clock() >= self._next
+    is_due = is_last or self._terminal.get_time() >= self._next
     if not is_due or not self._live.is_started:
       return
-    self._next = self._clock() + _EVERY_SECS
+    self._next = self._terminal.get_time() + _EVERY_SECS
     if self._steps is None and steps is not None:
       self._steps = steps
-      self._bar = _make_bar(self._terminal, steps, self._clock)
+      self._bar = _make_bar(self._terminal, steps)
     lines = task_table.make_lines(states, clock.now(), ends)
     width, height = self._terminal.size
     bar = self._draw_bar(task_table.step_of(lines), width)
@@ -188,7 +185,7 @@ class LiveDisplay:
     return self._bar.get_renderable()
 
 
-def _make_bar(terminal, steps: int | None, clock: Callable[[], float]):
+def _make_bar(terminal, steps: int | None):
   from rich import progress
   total = '' if steps is None else f'/{steps}'
   bar = progress.Progress(
@@ -198,7 +195,7 @@ def _make_bar(terminal, steps: int | None, clock: Callable[[], float]):
       progress.TimeElapsedColumn() if steps is None
       else progress.TimeRemainingColumn(),
       progress.TextColumn('{task.fields[word]}'),
-      console=terminal, get_time=clock, expand=True)
+      console=terminal, expand=True)
   bar.add_task('', total=steps, rate='', word='')
   return bar
 
