@@ -136,10 +136,7 @@ def interpret(value: str) -> Reading:
 
 
 def decode(value: str) -> tuple[Cluster, Task | None]:
-  """Returns cluster and task of a `TF_CONFIG`; `({}, None)` without a cluster.
-
-  An empty `value` means not set. Raises ValueError like `interpret`.
-  """
+  """Returns cluster and task as `interpret` does; `({}, None)` without any."""
   return interpret(value)[:2]
 
 
@@ -154,10 +151,7 @@ def is_set() -> bool:
 
 
 def explain() -> str:
-  """Returns in one line how the `TF_CONFIG` of this process was interpreted.
-
-  Raises ValueError like `interpret`.
-  """
+  """Returns in one line how the `TF_CONFIG` of this process was interpreted."""
   return ' '.join(_original().notes)
 
 
