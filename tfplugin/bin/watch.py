@@ -90,7 +90,9 @@ def rows(states: Mapping[str, task_states.State],
          now: float) -> list[tuple[str, ...]]:
   """Returns the lines of the table at a time, without the headings."""
   return [(task, '' if state.step is None else str(state.step),
-           _rate(state), _figures(state), state.describe(now))
+           _rate(state),
+           ', '.join(map(' '.join, task_table.figures_of(state).items())),
+           state.describe(now))
           for task, state in states.items()]
 
 
@@ -151,10 +153,6 @@ def follow_live(watch: Watch, terminal) -> None:
 def _rate(state: task_states.State) -> str:
   rate = state.details.get('steps_per_sec')
   return '' if rate is None else f'{rate:.1f}'
-
-
-def _figures(state: task_states.State) -> str:
-  return ', '.join(map(' '.join, task_table.figures_of(state).items()))
 
 
 def main(argv: list[str]) -> None:

@@ -150,10 +150,6 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       figures,
       [panel.Table(
           ('task', 'largest distance', 'last distance', 'exchanges'),
-          [(t, _shown(w['largest']), _shown(w['last']),
+          [(t, panel.shown(w['largest']), panel.shown(w['last']),
             section['num_exchanges'].get(t, '')) for t, w in workers.items()])]
       if workers else (), notes)
-
-
-def _shown(value) -> str:
-  return 'not finite' if value is None else f'{value:.4g}'

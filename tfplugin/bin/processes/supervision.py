@@ -53,8 +53,7 @@ class Settings:
   summary_path: pathlib.Path
   model_dir: str | None = None
   session: int | None = None
-  policy: restarts.RestartPolicy = dataclasses.field(
-      default_factory=restarts.RestartPolicy)
+  policy: restarts.RestartPolicy = restarts.RestartPolicy()
   keep_going: bool = True
   stall_limit: float = 0.0
   grace_secs: float = 30.0
