@@ -62,7 +62,7 @@ def test_the_page_has_the_flags_and_no_others():
           for name in re.findall(r'--(\w+)', row.replace('=worker', ''))}
   programs, shared = _ROOT / 'tfplugin/bin', 'command_line'
   flags = {program: {name for file in (program, shared) for name in re.findall(
-      r"(?:flags\.DEFINE_\w+|define_range|_int|_float|_bool)\(\s*'(\w+)'",
+      r"(?:(?:flags\.DEFINE_\w+|_int|_float|_bool)\(|Parser\(\),)\s*'(\w+)'",
       (programs / f'{file}.py').read_text(encoding='utf-8'))}
       for program in ('launch', 'train')}
   assert set(told) == flags['launch']

@@ -31,12 +31,12 @@ def _train(model_dir, monkeypatch, to_step=_STEPS, **kwargs):
       **kwargs)
   with run_files.reserved(model_dir) as session:  # As the launcher does.
     monkeypatch.setenv(event_log.SESSION_VARIABLE, str(session))
-  parts = experiment.make_experiment(options)
-  parts.estimator.train(parts.train_spec.input_fn, max_steps=to_step)
+  estimator, train_spec, eval_spec = experiment.make_experiment(options)
+  estimator.train(train_spec.input_fn, max_steps=to_step)
   states = task_states.TaskStates(model_dir, ['chief:0'], from_start=True)
   states.update()
   return (states.states['chief:0'].status,
-          parts.estimator.evaluate(parts.eval_spec.input_fn))
+          estimator.evaluate(eval_spec.input_fn))
 
 
 _COUNTS = {'dropped': 0, 'applied': _STEPS}
@@ -113,9 +113,9 @@ def test_each_model_has_rules_for_what_is_clipped(
 def test_devices_share_the_rows_of_a_step(tmp_path, monkeypatch, strategy):
   monkeypatch.setattr(tf.config, 'set_logical_device_configuration',
                       lambda *args: None)
-  parts = experiment.make_experiment(options_lib.TrainOptions(
+  _, train_spec, _ = experiment.make_experiment(options_lib.TrainOptions(
       model_dir=str(tmp_path), strategy=strategy, batch_size=32, devices=2))
-  _, labels = next(iter(parts.train_spec.input_fn()))
+  _, labels = next(iter(train_spec.input_fn()))
   assert len(labels) == 16
 
 

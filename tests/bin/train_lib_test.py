@@ -142,8 +142,8 @@ def trained(request, tmp_path_factory):
   model_dir = tmp_path_factory.mktemp(request.param)
   options = options_lib.TrainOptions(
       model_dir=str(model_dir), wrapper=request.param, workers=0, steps=3)
-  parts = experiment.make_experiment(options)
-  parts.estimator.train(parts.train_spec.input_fn, max_steps=3)
+  estimator, train_spec, _ = experiment.make_experiment(options)
+  estimator.train(train_spec.input_fn, max_steps=3)
   options.save()
   return options
 

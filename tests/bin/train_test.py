@@ -66,17 +66,29 @@ except KeyboardInterrupt as e:
       'stopped, the same command with --model_dir=runs/a continues\n')
 
 
-def test_runs_of_one_second_have_directories_of_their_own(tmp_path):
-  program = '''
-import time
-from tfplugin.bin import train
-time.strftime = lambda form: 'runs/a'
+_PROGRAMS = {
+    'train': '''
 train.train_lib.train = lambda options, terminal: print(options.model_dir)
 train.run_result.show = lambda result: None
 train._COMMANDS.values = lambda: dict(
     model_dir=None, live=False, wrapper='none', strategy='none', model='mlp')
+''',
+    'train_tpu': '''
+train_tpu.train_tpu_lib.train = lambda options: print(
+    options.model_dir) or {'accuracy': 1.0, 'global_step': 1}
+train_tpu._COMMANDS.values = lambda: dict(model_dir=None)
+'''}
+
+
+@pytest.mark.parametrize('name', _PROGRAMS)
+def test_runs_of_one_second_have_directories_of_their_own(tmp_path, name):
+  program = f'''
+import time
+from tfplugin.bin import {name}
+time.strftime = lambda form: 'runs/a'
+{_PROGRAMS[name]}
 for _ in range(2):
-  train.main(['program'])
+  {name}.main(['program'])
 '''
   ended = subprocess.run(
       [sys.executable, '-c', program], cwd=tmp_path, capture_output=True,

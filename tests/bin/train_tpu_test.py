@@ -39,22 +39,3 @@ def test_batch_that_the_shards_do_not_divide_is_one_clear_line(tmp_path):
           'Received: 64. Pass e.g. 66.') in done.stderr
   assert 'Traceback' not in done.stderr
   assert not list(tmp_path.iterdir())
-
-
-def test_runs_of_one_second_have_directories_of_their_own(tmp_path):
-  program = '''
-import time
-from tfplugin.bin import train_tpu
-time.strftime = lambda form: 'runs/a'
-train_tpu.train_tpu_lib.train = lambda options: print(
-    options.model_dir) or {'accuracy': 1.0, 'global_step': 1}
-train_tpu._COMMANDS.values = lambda: dict(model_dir=None)
-for _ in range(2):
-  train_tpu.main(['program'])
-'''
-  ended = subprocess.run(
-      [sys.executable, '-c', program], cwd=tmp_path, capture_output=True,
-      text=True, timeout=120, env={**os.environ, 'PYTHONPATH': os.pathsep.join(
-          [str(_ROOT), *filter(None, sys.path)])})
-  assert [line for line in ended.stdout.splitlines() if line.startswith('runs')
-          ] == ['runs/a', 'runs/a-2'], ended.stderr

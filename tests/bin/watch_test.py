@@ -59,13 +59,13 @@ def test_rows_follow_the_events(tmp_path):
   shown.update()
   assert watch.rows(shown.states, START + 9)[1] == (
       'worker:0', '', '', '', 'failed: ValueError: why')
-  assert not watch.is_over(shown.states, START + 9)
+  assert not shown.is_over(START + 9)
 
 
 def test_a_run_is_over_when_all_that_train_have_ended(tmp_path):
   hand_written.write_events(tmp_path, event(0, 'ps:0', 'starting', 'begin'),
                             event(5, 'chief:0', 'ended'))
-  assert watch.is_over(watch.Watch(str(tmp_path)).states, START + 9)
+  assert watch.Watch(str(tmp_path)).is_over(START + 9)
 
 
 @pytest.mark.parametrize('end', [
@@ -76,36 +76,34 @@ def test_a_task_is_lost_that_is_silent_when_the_chief_is_done(tmp_path, end):
                             event(5, 'worker:1', 'ended'),
                             event(5, 'chief:0', 'training', step=7))
   shown = watch.Watch(str(tmp_path))
-  assert not watch.is_over(shown.states, START + 99)
+  assert not shown.is_over(START + 99)
   hand_written.write_events(tmp_path, event(6, 'chief:0', 'ended'))
   shown = watch.Watch(str(tmp_path))
-  assert not watch.is_over(shown.states, START + 7)
-  assert watch.is_over(shown.states, START + 25)
+  assert not shown.is_over(START + 7)
+  assert shown.is_over(START + 25)
 
 
-def _over(run_dir, secs, monkeypatch):
-  monkeypatch.setattr(watch.clock, 'now', lambda: START + secs)
-  return watch.Watch(str(run_dir)).is_over
+def _over(run_dir, secs):
+  return watch.Watch(str(run_dir)).is_over(START + secs)
 
 
 def test_a_server_that_starts_first_is_no_run_that_is_over(tmp_path):
   hand_written.write_events(tmp_path, event(0, 'ps:0', 'starting', 'begin'))
-  assert not watch.is_over(watch.Watch(str(tmp_path)).states, START + 99)
+  assert not watch.Watch(str(tmp_path)).is_over(START + 99)
 
 
-def test_a_program_with_the_hook_alone_ends_with_its_training(
-    tmp_path, monkeypatch):
+def test_a_program_with_the_hook_alone_ends_with_its_training(tmp_path):
   hand_written.write_events(
       tmp_path, event(0, 'chief:0', 'training', 'begin', step=1),
       event(9, 'chief:0', 'training', 'end', step=7, ends_task=True))
   assert watch.rows(watch.Watch(str(tmp_path)).states, START + 9)[0][-1] == (
       'done')
   # It may train again.
-  assert not _over(tmp_path, 10, monkeypatch)
-  assert _over(tmp_path, 99, monkeypatch)
+  assert not _over(tmp_path, 10)
+  assert _over(tmp_path, 99)
   hand_written.write_events(
       tmp_path, event(50, 'chief:0', 'starting', 'begin'))
-  assert not _over(tmp_path, 99, monkeypatch)
+  assert not _over(tmp_path, 99)
 
 
 def test_the_ends_of_an_earlier_session_are_none_of_a_launch(
@@ -115,22 +113,21 @@ def test_the_ends_of_an_earlier_session_are_none_of_a_launch(
   monkeypatch.setattr(run_files.clock, 'now', lambda: START + 60)
   monkeypatch.setattr(run_files.clock, 'not_before', lambda time: None)
   with run_files.reserved(tmp_path):
-    assert not _over(tmp_path, 99, monkeypatch)
+    assert not _over(tmp_path, 99)
     hand_written.write_events(
         tmp_path, event(70, 'worker:0', 'ended')._replace(session=2))
-    assert not _over(tmp_path, 99, monkeypatch)
+    assert not _over(tmp_path, 99)
     hand_written.write_events(
         tmp_path, event(70, 'chief:0', 'ended')._replace(session=2))
-    assert _over(tmp_path, 99, monkeypatch)
+    assert _over(tmp_path, 99)
 
 
-def test_a_launch_that_ends_early_leaves_the_earlier_ends(
-    tmp_path, monkeypatch):
+def test_a_launch_that_ends_early_leaves_the_earlier_ends(tmp_path):
   hand_written.write_events(tmp_path, event(5, 'chief:0', 'ended'))
   with pytest.raises(ValueError, match='no logs'):
     with run_files.reserved(tmp_path):
       raise ValueError('no logs')
-  assert _over(tmp_path, 99, monkeypatch)
+  assert _over(tmp_path, 99)
 
 
 def test_a_launch_that_failed_is_over(tmp_path, monkeypatch):
@@ -138,12 +135,12 @@ def test_a_launch_that_failed_is_over(tmp_path, monkeypatch):
       tmp_path, event(5, 'worker:0', 'training', step=7),
       event(5, 'chief:0', 'dying', error='E', message='m'))
   # Something else may restart the chief.
-  assert not _over(tmp_path, 99, monkeypatch)
+  assert not _over(tmp_path, 99)
   monkeypatch.setattr(run_files.clock, 'not_before', lambda time: None)
   monkeypatch.setattr(run_files.clock, 'now', lambda: START)
   with run_files.reserved(tmp_path):
-    assert not _over(tmp_path, 99, monkeypatch)
-  assert _over(tmp_path, 99, monkeypatch)
+    assert not _over(tmp_path, 99)
+  assert _over(tmp_path, 99)
 
 
 def test_a_run_that_was_stopped_is_over_and_nobody_has_died(tmp_path):
@@ -152,7 +149,7 @@ def test_a_run_that_was_stopped_is_over_and_nobody_has_died(tmp_path):
       event(5, 'ps:0', 'stopped', signal='SIGTERM'),
       event(5, 'chief:0', 'stopped', signal='SIGTERM', step=7, saved_step=7))
   shown = watch.Watch(str(tmp_path))
-  assert watch.is_over(shown.states, START + 9)
+  assert shown.is_over(START + 9)
   assert [row[-1] for row in watch.rows(shown.states, START + 9)] == [
       'stopped on request at step 7, saved model.ckpt-7, the same command '
       'continues', 'stopped on request']
@@ -265,10 +262,10 @@ def test_a_worker_that_joined_and_died_does_not_keep_it_waiting(tmp_path):
       tmp_path, event(0, 'chief:0', 'joined', worker='worker:3'),
       event(1, 'worker:3', 'training', step=4), event(5, 'chief:0', 'ended'))
   shown = watch.Watch(str(tmp_path))
-  assert not watch.is_over(shown.states, START + 9)
+  assert not shown.is_over(START + 9)
   hand_written.write_events(
       tmp_path, event(6, 'chief:0', 'left', worker='worker:3'),
       event(7, 'chief:0', 'ended'))
   shown.update()
-  assert watch.is_over(shown.states, START + 9)
+  assert shown.is_over(START + 9)
   assert watch.rows(shown.states, START + 9)[1][-1].endswith('died')

@@ -114,7 +114,7 @@ _NO_TOOL = 'Nothing of the core imports a tool'
      [_ORDER]),
     ('types.py', 'from tfplugin.ops import branching', [_ORDER]),
     ('hooks/contact_hooks.py', 'import tfplugin', [_ORDER]),
-    ('estimator/model_fn.py', 'from tfplugin.bin.processes import status',
+    ('estimator/model_fn.py', 'from tfplugin.bin.processes import restarts',
      [_ORDER, _NO_TOOL]),
     ('hooks/events_hook.py', 'from tfplugin.report import writing',
      [_ORDER, _NO_TOOL]),

@@ -46,3 +46,8 @@ def test_a_line_without_steps_and_counts_is_read():
   found = record.sample_of(hand_written.event(
       1, 'chief:0', 'sampling', step=7, loss=0.25, figures={}))
   assert found == (hand_written.START + 1, 7, 0.25, {}, 0, {}, None)
+
+
+def test_numbers_for_json():
+  assert [record.finite(v) for v in (1, math.nan, -math.inf)] == [
+      1.0, None, None]

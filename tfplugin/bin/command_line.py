@@ -127,10 +127,7 @@ class CommandLine:
     self._needs = needs
 
   def values(self) -> dict[str, Any]:
-    """Returns the value of each flag by its name.
-
-    Raises `app.UsageError` for a given flag without a value or an effect.
-    """
+    """Returns each flag's value by its name; or raises `app.UsageError`."""
     values = {flag.name: flag.value
               for group in self._groups for flag in group.flags}
     for name, value in values.items():

@@ -12,11 +12,8 @@ import pathlib
 import re
 import zlib
 from typing import NamedTuple
-from typing import Union
 
 import numpy as np
-
-PathLike = Union[str, os.PathLike]
 
 DIGITS_FILE = 'digits.csv.gz'
 TEXT_FILE = 'genesis.txt'
@@ -51,11 +48,7 @@ class Split(NamedTuple):
 
 
 def find_data_file(name: str) -> pathlib.Path:
-  """Returns the path of a data file that comes with tfplugin.
-
-  It is in `testdata/` of a source tree and in the package `tfplugin.testdata`
-  of an installed wheel. If it is in neither, a `FileNotFoundError` is raised.
-  """
+  """Returns the path of a data file that comes with tfplugin."""
   places = [pathlib.Path(__file__).absolute().parents[2] / 'testdata']
   spec = importlib.util.find_spec('tfplugin.testdata')
   if spec is not None:
@@ -68,7 +61,7 @@ def find_data_file(name: str) -> pathlib.Path:
       f'{name!r}. Install tfplugin again, or give your own with --data_file.')
 
 
-def load_digits(path: PathLike = '') -> Split:
+def load_digits(path: str | os.PathLike = '') -> Split:
   """Loads images of digits with their labels.
 
   The file has comma-separated rows, plain or gzip: 64 pixels in 0..16, then the
@@ -85,7 +78,7 @@ def load_digits(path: PathLike = '') -> Split:
   return _split(path, _take(examples, ~held_out), _take(examples, held_out), 10)
 
 
-def load_word_pairs(path: PathLike = '') -> Split:
+def load_word_pairs(path: str | os.PathLike = '') -> Split:
   """Loads pairs of words that stand near each other in one verse.
 
   The file has lines such as `Ge1:1 In the beginning ...`, plain or gzip,

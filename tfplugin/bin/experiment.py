@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -15,10 +15,11 @@ from tfplugin.bin import datasets
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import techniques
-from tfplugin.bin.processes import status
 from tfplugin.distribute import cluster_task
 from tfplugin.events import event_log
+from tfplugin.events import record
 from tfplugin.hooks import events_hook
+from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
 
@@ -29,15 +30,8 @@ _MAX_CHECKPOINTS = 20
 _NUM_SUMMARIES = 100
 _EVAL_BATCH = 1000
 _EVAL_THROTTLE_SECS = 1
+_STATUS_SECS = 0.5
 _SEED = 1
-
-
-class Experiment(NamedTuple):
-  """The arguments of `train_and_evaluate`."""
-
-  estimator: tf.estimator.Estimator
-  train_spec: tf.estimator.TrainSpec
-  eval_spec: tf.estimator.EvalSpec
 
 
 def load_data(options: options_lib.TrainOptions) -> datasets.Split:
@@ -47,11 +41,10 @@ def load_data(options: options_lib.TrainOptions) -> datasets.Split:
   return datasets.load_digits(options.data_file)
 
 
-def make_experiment(options: options_lib.TrainOptions) -> Experiment:
-  """Makes the experiment of this process, whose role is in TF_CONFIG.
-
-  `options` are the same in all processes of the run.
-  """
+def make_experiment(options: options_lib.TrainOptions
+                   ) -> tuple[tf.estimator.Estimator, tf.estimator.TrainSpec,
+                              tf.estimator.EvalSpec]:
+  """Makes Estimator and specs of this process, whose role is in TF_CONFIG."""
   data = load_data(options)
   _make_logical_devices(options)
   config = _run_config(options)
@@ -69,7 +62,7 @@ def make_experiment(options: options_lib.TrainOptions) -> Experiment:
       steps=None,
       start_delay_secs=0,
       throttle_secs=_EVAL_THROTTLE_SECS)
-  return Experiment(estimator, train_spec, eval_spec)
+  return estimator, train_spec, eval_spec
 
 
 def make_params(options: options_lib.TrainOptions,
@@ -123,20 +116,66 @@ def _make_logical_devices(options: options_lib.TrainOptions) -> None:
 
 def _status_adder(options: options_lib.TrainOptions,
                   config: tf.estimator.RunConfig) -> Callable:
-  """Returns a function that adds the figures of a report to a spec.
-
-  They become summaries and events of the task.
-  """
+  """Returns a function that adds a report's summaries and events to a spec."""
   log = event_log.EventLog(options.model_dir, events_hook.task_name(config))
 
   def add_status(spec, report):
     for name, figure in {**report.figures, **report.counts}.items():
       if not callable(figure):
         tf1.summary.scalar(name.replace(' ', '_'), figure)
-    hook = status.make_hook(log, spec.loss, report.figures, report.counts)
+    hook = telemetry_hook.TelemetryHook(
+        StatusSink(log, spec.loss, report.figures, report.counts),
+        every_secs=_STATUS_SECS)
     return spec._replace(training_hooks=(*spec.training_hooks, hook))
 
   return add_status
+
+
+class StatusSink(telemetry_hook.Sink):
+  """Writer of the events `sampling`; the last one has the last step's loss.
+
+  A function in `counts` finds its tensor once the graph is complete. The log of
+  the task, if it has one, takes the place of `log`.
+  """
+
+  fetches_each_step = True
+
+  def __init__(self, log: event_log.EventLog, loss: tf.Tensor,
+               figures: Mapping[str, tf.Tensor], counts: Mapping):
+    self._log = log
+    self._tensors = {'loss': loss}
+    self._figures = {'figures': dict(figures), 'counts': dict(counts)}
+    self._last = {}
+
+  def begin(self) -> None:
+    """Finds the log, the global step and the tensors of the counts."""
+    self._log = event_log.current() or self._log
+    self._tensors['step'] = tf1.train.get_global_step()
+    self._figures['counts'] = {
+        name: count() if callable(count) else count
+        for name, count in self._figures['counts'].items()}
+
+  def fetches(self, asked: Any, is_due: bool) -> dict:
+    """Returns step and loss, and the figures if an event is due."""
+    del asked
+    return {**self._tensors, **(self._figures if is_due else {})}
+
+  def end_step(self, fetched: dict) -> None:
+    """Keeps the newest values."""
+    self._last.update(fetched)
+
+  def write(self, report: telemetry_hook.Report, fetched: dict) -> None:
+    """Writes an event."""
+    del fetched
+    self._log.write('sampling', **record.sample_details(
+        num_steps=report.num_steps, **self._last))
+
+  def end(self, report: telemetry_hook.Report) -> None:
+    """Writes the last event, if there was a step."""
+    if self._last:
+      # Counts can be read at any time; figures belong to a step.
+      self._last['counts'] = report.session.run(self._figures['counts'])
+      self.write(report, {})
 
 
 def _input_fn(examples: datasets.Examples, batch_size: int,

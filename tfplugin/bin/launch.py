@@ -30,8 +30,8 @@ from tfplugin.hooks.endings import chief_report
 # same name; `command` sets `commands`.
 _COMMANDS = command_line.CommandLine((
     command_line.Group('The cluster', (
-        joins.define_range(
-            'workers', 'Worker processes besides '
+        flags.DEFINE(
+            joins.RangeParser(), 'workers', None, 'Worker processes besides '
             'the chief, which trains too. Default: 1. With --hosts: one task '
             'that trains on each machine. With --slurm: the tasks that are '
             'left. MIN:MAX starts MIN; others may join, up to MAX.'),

@@ -61,11 +61,7 @@ class TrainOptions:
   grace_secs: float = 30.0
 
   def __post_init__(self):
-    """Fills in defaults that depend on other settings, and checks all.
-
-    A setting out of its range raises `ValueError`, as do two that exclude each
-    other.
-    """
+    """Fills in defaults, and raises `ValueError` for unfit settings."""
     if not self.model_dir or not isinstance(self.model_dir, str):
       raise ValueError('`model_dir` must be a path. Received: '
                        f'{self.model_dir!r}')
@@ -119,10 +115,7 @@ class TrainOptions:
                                   techniques.TECHNIQUES)}
 
   def differences(self, earlier: TrainOptions) -> list[str]:
-    """Returns the settings that change, each e.g. 'batch_size=64 (was 32)'.
-
-    Settings that do not change the learnt model are left out.
-    """
+    """Returns changes of what is learnt, e.g. ['batch_size=64 (was 32)']."""
     before, now = earlier.effective(), self.effective()
     return [f'{name}={now[name]} (was {before[name]})'
             for name in now if name in before and name not in _OF_A_SESSION
@@ -199,10 +192,7 @@ class TrainOptions:
 
 
 def load(path: str | os.PathLike) -> TrainOptions:
-  """Reads the settings that `TrainOptions.save` wrote.
-
-  A file of another content raises `ValueError`.
-  """
+  """Reads what `TrainOptions.save` wrote; other content is a `ValueError`."""
   text = pathlib.Path(path).read_text()
   try:
     return TrainOptions(**json.loads(text))

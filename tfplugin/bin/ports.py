@@ -52,10 +52,7 @@ def is_free(port: int) -> bool:
 
 
 def pick_free(count: int) -> list[int]:
-  """Returns `count` different ports on which no process listens.
-
-  If fewer are free, a `RuntimeError` is raised.
-  """
+  """Returns `count` ports without a listener; or raises `RuntimeError`."""
   # Not the generator that programs may seed, alike in several processes.
   shuffled = random.SystemRandom().sample(_PORTS, len(_PORTS))
   ports = list(itertools.islice(filter(is_free, shuffled), count))

@@ -24,22 +24,14 @@ _USAGE = 'Usage: python -m tfplugin.bin.role MODEL_DIR/train_options.json'
 
 
 def main(argv: list[str]) -> None:
-  """Runs this process's part of the training.
-
-  Wrong arguments raise `SystemExit`, a wrong TF_CONFIG or settings file
-  `ValueError`. If the port of this process is occupied, a `RuntimeError` is
-  raised.
-  """
+  """Runs this process's part of the training."""
   if len(argv) != 2:
     raise SystemExit(f'{_USAGE}. Received: {argv[1:]}')
   check_port(cluster_task.from_environment())
   tf.get_logger().setLevel('INFO')
   options = options_lib.load(argv[1])
-  parts = experiment.make_experiment(options)
   cluster_training.train_and_evaluate(
-      parts.estimator,
-      parts.train_spec,
-      parts.eval_spec,
+      *experiment.make_experiment(options),
       start_limit_secs=options.start_limit_secs,
       finish_limit_secs=options.finish_limit_secs)
 

@@ -11,7 +11,6 @@ import pathlib
 import tempfile
 from collections.abc import Iterator
 from collections.abc import Mapping
-from typing import Union
 
 import tensorflow as tf
 
@@ -22,24 +21,19 @@ from tfplugin.events import event_files
 
 tf1 = tf.compat.v1
 
-PathLike = Union[str, os.PathLike]
-
 LOCK = 'launch.lock'
 LAUNCH_ENDED = 0.0
 _REMEDY = ('Nothing was changed. Choose another `model_dir`, or move these '
            'files away.')
 
 
-def log_dir(model_dir: PathLike) -> pathlib.Path:
+def log_dir(model_dir: str | os.PathLike) -> pathlib.Path:
   """Returns the directory of the log files, one for each role."""
   return pathlib.Path(model_dir) / 'logs'
 
 
-def make_dir(argument: str, path: PathLike) -> None:
-  """Makes a directory unless it exists; raises `ValueError` without access.
-
-  `argument` is the user's argument that the message names.
-  """
+def make_dir(argument: str, path: str | os.PathLike) -> None:
+  """Makes a directory; a `ValueError` names `argument`, which gives it."""
   if '://' in os.fspath(path):
     raise ValueError(f'`{argument}` must be on a file system of this machine. '
                      f'Received: {path}. Choose another, or leave it out.')
@@ -67,7 +61,7 @@ def new_dir(argument: str, path: str) -> str:
 
 
 @contextlib.contextmanager
-def reserved(model_dir: PathLike) -> Iterator[int]:
+def reserved(model_dir: str | os.PathLike) -> Iterator[int]:
   """Prepares `model_dir` for a session, locks it and yields its number.
 
   The files of earlier sessions stay. If another run is in the directory, a
@@ -92,7 +86,7 @@ def reserved(model_dir: PathLike) -> Iterator[int]:
         lock.truncate(0)
 
 
-def launch_start(model_dir: PathLike) -> float | None:
+def launch_start(model_dir: str | os.PathLike) -> float | None:
   """Returns when the launch in `model_dir` began; None without a launch.
 
   It is `LAUNCH_ENDED` after its end. A launch that was killed has no end.
@@ -103,7 +97,7 @@ def launch_start(model_dir: PathLike) -> float | None:
     return None
 
 
-def check_model_dir(model_dir: PathLike,
+def check_model_dir(model_dir: str | os.PathLike,
                     expected: Mapping[str, list[int]]) -> int | None:
   """Returns the global step at which training would continue; changes nothing.
 
@@ -123,13 +117,13 @@ def check_model_dir(model_dir: PathLike,
   return global_step(checkpoint)
 
 
-def global_step(path: PathLike) -> int:
+def global_step(path: str | os.PathLike) -> int:
   """Returns the global step of a checkpoint, or of a directory's newest one."""
   reader = tf.train.load_checkpoint(str(path))
   return int(reader.get_tensor('global_step'))
 
 
-def check_training_state(model_dir: PathLike,
+def check_training_state(model_dir: str | os.PathLike,
                          expected: Mapping[str, list[int]],
                          now: str, before: str) -> None:
   """Raises `ValueError` if training cannot continue from the checkpoint.
@@ -146,11 +140,7 @@ def check_training_state(model_dir: PathLike,
 
 def variable_shapes(model_fn, features, labels, mode: str,
                     params) -> dict[str, list[int]]:
-  """Returns the shapes of a model's global variables in `mode`, by name.
-
-  The global step is one of them. `features` and `labels` are one batch of numpy
-  arrays.
-  """
+  """Returns the shapes of a model's global variables in `mode`, by name."""
   with tf.Graph().as_default():
     tf1.train.create_global_step()
     model_fn(tf.constant(features), tf.constant(labels), mode, params)

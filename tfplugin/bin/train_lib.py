@@ -64,7 +64,7 @@ def train(options: options_lib.TrainOptions,
     options.save(session)
     start = clock.now()
     with (live_display.LiveDisplay(terminal, options.steps) if terminal else
-          live_display.ProgressLines(command_line.say, options.steps)
+          live_display.Lines(command_line.say, options.steps)
           ) as display:
       _tell_differences(options, earlier, display.say)
       if is_done:
@@ -74,7 +74,7 @@ def train(options: options_lib.TrainOptions,
       run = _run_cluster(options, cluster, tasks, display, session)
     wall_secs = clock.now() - start
     roles = {task.name: run.states[task.name].status for task in tasks
-             if task.type in ('chief', 'worker')}
+             if task.trains}
     return run_result.read_result(options, roles, run.summary, start,
                                   wall_secs, first_step)
 
@@ -94,10 +94,7 @@ def _tasks(options: options_lib.TrainOptions,
 
 
 def check_installed() -> None:
-  """Raises `RuntimeError` if a package for the end of a run is missing.
-
-  The message has the command that installs it.
-  """
+  """Raises `RuntimeError` if a package for the end of a run is missing."""
   missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
   if missing:
     raise RuntimeError(

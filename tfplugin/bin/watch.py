@@ -55,11 +55,28 @@ class Watch(task_states.TaskStates):
     self._run_dir = run_dir
     self.update()
 
-  @property
-  def is_over(self) -> bool:
-    """Whether the run is over; see the function of this name."""
-    return is_over(self.states, clock.now(),
-                   run_files.launch_start(self._run_dir))
+  def is_over(self, now: float) -> bool:
+    """Returns whether every training task is done, was stopped or is lost.
+
+    A task that is silent when the chief is done is lost: the chief waits for
+    the others. `now` is in seconds since the epoch.
+    """
+    training = {task: state for task, state in self.states.items()
+                if task.partition(':')[0] not in _SERVING}
+    if not training:
+      return False
+    chief = training[min(training)]  # By name the chief is the first.
+    launched = run_files.launch_start(self._run_dir)
+    if launched is not None and (chief.last is None or
+                                 chief.last.time < launched):
+      return False
+    # No task of a launch that has ended restarts.
+    is_chief_done = _is_done(chief, now) or (
+        launched == run_files.LAUNCH_ENDED and _is_silent(chief, now) and
+        chief.last is not None and chief.last.name == 'dying')
+    return is_chief_done and all(
+        _is_done(state, now) or _is_silent(state, now)
+        for state in training.values())
 
   @property
   def steps(self) -> int | None:
@@ -71,37 +88,12 @@ class Watch(task_states.TaskStates):
 
 def rows(states: Mapping[str, task_states.State],
          now: float) -> list[tuple[str, ...]]:
-  """Returns the lines of the table, without the headings.
-
-  `now` is in seconds since the epoch.
-  """
+  """Returns the lines of the table at a time, without the headings."""
   return [(task, '' if state.step is None else str(state.step),
-           _rate(state), _figures(state), state.describe(now))
+           _rate(state),
+           ', '.join(map(' '.join, task_table.figures_of(state).items())),
+           state.describe(now))
           for task, state in states.items()]
-
-
-def is_over(states: Mapping[str, task_states.State], now: float,
-            launched: float | None = None) -> bool:
-  """Returns whether every training task is done, was stopped or is lost.
-
-  A task that is silent when the chief is done is lost: the chief waits for the
-  others. `now` is in seconds since the epoch. `launched` is the result of
-  `run_files.launch_start`: no task of a launch that has ended restarts.
-  """
-  training = {task: state for task, state in states.items()
-              if task.partition(':')[0] not in _SERVING}
-  if not training:
-    return False
-  chief = training[min(training)]  # By name the chief is the first.
-  if launched is not None and (chief.last is None or
-                               chief.last.time < launched):
-    return False
-  is_chief_done = _is_done(chief, now) or (
-      launched == run_files.LAUNCH_ENDED and _is_silent(chief, now) and
-      chief.last is not None and chief.last.name == 'dying')
-  return is_chief_done and all(
-      _is_done(state, now) or _is_silent(state, now)
-      for state in training.values())
 
 
 def _is_done(state: task_states.State, now: float) -> bool:
@@ -135,16 +127,13 @@ def wait_for_events(run_dir: str, watch: Watch, say: Callable[[str], None],
 
 
 def follow(watch: Watch, say: Callable[[str], None], once: bool) -> None:
-  """Shows a line for each task every 10 s, until the run is over.
-
-  `once` shows them once.
-  """
+  """Shows a line for each task, once or every 10 s until the run is over."""
   while True:
     watch.update()
     for line in run_summary.aligned(
         [HEADINGS, *rows(watch.states, clock.now())]):
       say(line)
-    if once or watch.is_over:
+    if once or watch.is_over(clock.now()):
       return
     time.sleep(_PLAIN_EVERY_SECS)
 
@@ -154,7 +143,7 @@ def follow_live(watch: Watch, terminal) -> None:
   with live_display.LiveDisplay(terminal, watch.steps, is_kept=True) as shown:
     while True:
       watch.update()
-      is_last = watch.is_over
+      is_last = watch.is_over(clock.now())
       shown.update(watch.states, is_last=is_last, steps=watch.steps)
       if is_last:
         return
@@ -164,10 +153,6 @@ def follow_live(watch: Watch, terminal) -> None:
 def _rate(state: task_states.State) -> str:
   rate = state.details.get('steps_per_sec')
   return '' if rate is None else f'{rate:.1f}'
-
-
-def _figures(state: task_states.State) -> str:
-  return ', '.join(map(' '.join, task_table.figures_of(state).items()))
 
 
 def main(argv: list[str]) -> None:

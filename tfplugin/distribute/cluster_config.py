@@ -38,6 +38,8 @@ _LAST_PORT = 65535
 
 # The jobs that train or serve: servers first, then the chief.
 JOBS = ('ps', 'chief', 'master', 'worker')
+# The jobs whose tasks train, in the order in which they are numbered.
+TRAINING_JOBS = JOBS[1:]
 # The jobs that a process without a cluster may have.
 _ALONE_JOBS = ('worker', 'chief', 'master')
 
@@ -55,6 +57,11 @@ class Task(NamedTuple):
   def name(self) -> str:
     """The name of the task in logs, tables and errors, e.g. `worker:1`."""
     return f'{self.type}:{self.index}'
+
+  @property
+  def trains(self) -> bool:
+    """True if the task trains."""
+    return self.type in TRAINING_JOBS
 
 
 def tasks_of(cluster: Cluster, evaluator: bool) -> list[Task]:

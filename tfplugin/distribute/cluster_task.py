@@ -14,8 +14,6 @@ import tensorflow as tf
 
 from tfplugin.distribute import cluster_config
 
-# The jobs whose tasks train, in the order in which they are numbered.
-_TRAINING_JOBS = ('chief', 'master', 'worker')
 # TensorFlow's error for a port on which another process listens.
 _NO_SERVER = 'Could not start gRPC server'
 # The addresses of the tasks that this process has run.
@@ -77,7 +75,7 @@ class ClusterTask:
   @property
   def training_tasks(self) -> list[str]:
     """The names of the cluster's tasks that train, the chief first."""
-    return [f'{job}:{index}' for job in _TRAINING_JOBS
+    return [f'{job}:{index}' for job in cluster_config.TRAINING_JOBS
             if job in self.cluster_spec.jobs
             for index in self.cluster_spec.task_indices(job)]
 
@@ -89,12 +87,12 @@ class ClusterTask:
   @property
   def num_workers(self) -> int:
     """The number of tasks that train, at least 1."""
-    return max(1, sum(map(self._count, _TRAINING_JOBS)))
+    return max(1, sum(map(self._count, cluster_config.TRAINING_JOBS)))
 
   @property
   def trains(self) -> bool:
     """True if the task trains."""
-    return self.job in _TRAINING_JOBS
+    return self.job in cluster_config.TRAINING_JOBS
 
   @property
   def training_index(self) -> int:

@@ -14,11 +14,8 @@ import os
 import pathlib
 from typing import Any
 from typing import NamedTuple
-from typing import Union
 
 from tfplugin.events import record
-
-PathLike = Union[str, os.PathLike]
 
 # The settings of a run of tfplugin-train, in its model_dir.
 OPTIONS_NAME = 'train_options.json'
@@ -41,12 +38,12 @@ class Reading(NamedTuple):
   num_other: int = 0
 
 
-def events_dir(model_dir: PathLike) -> pathlib.Path:
+def events_dir(model_dir: str | os.PathLike) -> pathlib.Path:
   """Returns the directory of a run's events."""
   return pathlib.Path(model_dir) / 'events'
 
 
-def no_events(model_dir: PathLike) -> ValueError:
+def no_events(model_dir: str | os.PathLike) -> ValueError:
   """Returns the error about a directory that has no events of a run."""
   if not os.path.isdir(model_dir):
     return ValueError(f'RUN_DIR: no such directory: {model_dir}. Give the '
@@ -59,18 +56,18 @@ def no_events(model_dir: PathLike) -> ValueError:
       'tfplugin.hooks.EventsHook to each task that trains.')
 
 
-def path_of(model_dir: PathLike, task: str) -> pathlib.Path:
+def path_of(model_dir: str | os.PathLike, task: str) -> pathlib.Path:
   """Returns the file of a task, e.g. `worker:0`."""
   return events_dir(model_dir) / f'{task.replace(":", "-")}.jsonl'
 
 
-def tasks_in(model_dir: PathLike) -> list[str]:
+def tasks_in(model_dir: str | os.PathLike) -> list[str]:
   """Returns the tasks that have written events, e.g. `worker:0`."""
   return [':'.join(path.stem.rsplit('-', 1))
           for path in events_dir(model_dir).glob('*-*.jsonl')]
 
 
-def read_file(path: PathLike, start: int = 0) -> Reading:
+def read_file(path: str | os.PathLike, start: int = 0) -> Reading:
   """Reads the events of one task.
 
   Args:
@@ -96,8 +93,25 @@ def read_file(path: PathLike, start: int = 0) -> Reading:
       text = file.read()
   except FileNotFoundError:
     return Reading(())
-  if start > 0:
-    text = text.partition(b'\n')[2]
+  return _decoded(text.partition(b'\n')[2] if start > 0 else text)
+
+
+def read_on(path: str | os.PathLike,
+            start: int) -> tuple[tuple[record.Event, ...], int]:
+  """Returns the events in whole lines from byte `start` on, and their end."""
+  try:
+    if os.path.getsize(path) <= start:
+      return (), start
+    with open(path, 'rb') as file:
+      file.seek(start)
+      # The text after the last newline is incomplete.
+      text = file.read().rpartition(b'\n')[0]
+  except OSError:  # A network file system may be away for a while.
+    return (), start
+  return _decoded(text).events, start + len(text) + bool(text)
+
+
+def _decoded(text: bytes) -> Reading:
   events, num_torn, num_other = [], 0, 0
   for line in filter(None, text.split(b'\n')):
     try:
@@ -112,7 +126,7 @@ def read_file(path: PathLike, start: int = 0) -> Reading:
   return Reading(tuple(events), num_torn, num_other)
 
 
-def read_run(model_dir: PathLike) -> Reading:
+def read_run(model_dir: str | os.PathLike) -> Reading:
   """Reads the events of all tasks of a run.
 
   Args:
@@ -125,7 +139,7 @@ def read_run(model_dir: PathLike) -> Reading:
       sum(r.num_torn for r in readings), sum(r.num_other for r in readings))
 
 
-def last_events(path: PathLike) -> tuple[record.Event, ...]:
+def last_events(path: str | os.PathLike) -> tuple[record.Event, ...]:
   """Returns the events in the last 64 KB of a file; () without access."""
   try:
     return read_file(
@@ -134,25 +148,25 @@ def last_events(path: PathLike) -> tuple[record.Event, ...]:
     return ()
 
 
-def last_of_tasks(model_dir: PathLike) -> list[record.Event]:
+def last_of_tasks(model_dir: str | os.PathLike) -> list[record.Event]:
   """Returns the last event of each task of a run."""
   ends = [last_events(path) for path in events_dir(model_dir).glob('*.jsonl')]
   return [events[-1] for events in ends if events]
 
 
-def read_options(model_dir: PathLike) -> dict[str, Any]:
+def read_options(model_dir: str | os.PathLike) -> dict[str, Any]:
   """Returns the settings of `tfplugin-train`; empty for another program."""
   return read_object(pathlib.Path(model_dir, OPTIONS_NAME))
 
 
-def earlier_options(model_dir: PathLike) -> dict[int, dict[str, Any]]:
+def earlier_options(model_dir: str | os.PathLike) -> dict[int, dict[str, Any]]:
   """Returns other settings of earlier sessions, by the last session of each."""
   stem, suffix = OPTIONS_NAME.split('.')
   return {int(path.stem.rpartition('-')[2]): read_object(path)
           for path in pathlib.Path(model_dir).glob(f'{stem}-*.{suffix}')}
 
 
-def read_object(path: PathLike) -> dict[str, Any]:
+def read_object(path: str | os.PathLike) -> dict[str, Any]:
   """Returns the JSON object in a file; empty if it is missing or torn."""
   try:
     value = json.loads(pathlib.Path(path).read_text())

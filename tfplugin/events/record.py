@@ -179,8 +179,8 @@ def sample_details(step: int, num_steps: int, loss: float,
                    figures: Mapping[str, float],
                    counts: Mapping[str, int]) -> dict[str, Any]:
   """Returns the details of an event `sampling`."""
-  return {'step': int(step), 'num_steps': num_steps, 'loss': _for_json(loss),
-          'figures': {k: _for_json(v) for k, v in figures.items()},
+  return {'step': int(step), 'num_steps': num_steps, 'loss': finite(loss),
+          'figures': {k: finite(v) for k, v in figures.items()},
           'counts': {k: int(v) for k, v in counts.items()}}
 
 
@@ -201,7 +201,7 @@ def samples_of(events: Iterable[Event]) -> dict[str, list[Sample]]:
   return found
 
 
-def _for_json(value: float) -> float | None:
+def finite(value: float) -> float | None:
   """Returns a number for JSON; None for NaN and infinity."""
   return float(value) if math.isfinite(value) else None
 

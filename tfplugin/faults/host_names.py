@@ -28,10 +28,7 @@ _DOMAIN = 'tfplugin.test'  # No real name ends so.
 @contextlib.contextmanager
 def given(cluster: Mapping[str, Sequence[str]],
           faults: str) -> Iterator[Mapping[str, Sequence[str]]]:
-  """Yields the cluster, with names for tasks that are to get a new address.
-
-  The names are gone afterwards.
-  """
+  """Yields the cluster, with names for tasks that get a new address."""
   tasks = sorted({fault.task for fault in (
       language.parse(faults) if faults.strip() else ())
                   if fault.kind == 'new_address'})

@@ -39,8 +39,6 @@ PHASES = (START, STEP, SAVING, EXCHANGING, END)
 JOBS = ('chief', 'worker', 'ps', 'evaluator')
 # The jobs that train and count steps; the chief injects for the others.
 TRAINING_JOBS = ('chief', 'worker')
-# The first word of a command that runs a program of Python.
-_PYTHON = re.compile(r'python[\d.]*')
 # Each fault occurs once in a run, also if its task restarts.
 RUN_VARIABLE = 'TFPLUGIN_FAULTS_RUN'
 
@@ -308,14 +306,11 @@ def check_containers(faults: str) -> None:
 
 def restart_command(command: Sequence[str], task: str,
                     faults: str) -> list[str]:
-  """Returns the command with which a task of a run restarts.
-
-  It is `command`; with another Python if the task has a fault `upgrade`.
-  """
+  """Returns the command of a task's restarts; a fault `upgrade` changes it."""
   for fault in parse(faults) if faults.strip() else ():
     if fault.kind != 'upgrade' or fault.task != task:
       continue
-    if not _PYTHON.fullmatch(os.path.basename(command[0])):
+    if not is_python(command):
       raise ValueError(
           'A fault `upgrade` must be of a task whose command begins with a '
           f'Python. Received: {command[0]}, for {task}. Start the program by '
@@ -325,6 +320,11 @@ def restart_command(command: Sequence[str], task: str,
                        'path of another Python that has TensorFlow.')
     return [fault.python, *command[1:]]
   return list(command)
+
+
+def is_python(command: Sequence[str]) -> bool:
+  """Returns whether a command runs a program of Python."""
+  return bool(re.fullmatch(r'python[\d.]*', os.path.basename(command[0])))
 
 
 def read_environment() -> tuple[tuple[Fault, ...], str]:

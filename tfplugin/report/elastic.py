@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tfplugin.events import record
 from tfplugin.ops import elastic
 from tfplugin.report import panel
 from tfplugin.report.reading import run_data
@@ -64,8 +65,8 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 def _curve(pairs: list[tuple[float, float]], limit: int) -> dict[str, Any]:
   values = [value for _, value in pairs]
   return {'distance': series.thin(pairs, limit),
-          'largest': series.finite(max(values)),
-          'last': series.finite(values[-1])}
+          'largest': record.finite(max(values)),
+          'last': record.finite(values[-1])}
 
 
 def _groups(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
@@ -79,7 +80,7 @@ def _groups(run: run_data.RunData) -> dict[str, list[tuple[float, float]]]:
 def _spread_of_sessions(points: Mapping[str, list],
                         run: run_data.RunData) -> list[tuple[float, float]]:
   """Returns the spread in each session, of the workers that it has."""
-  begins = [time - run.start for time in run.sessions.values()]
+  begins = [events[0].time - run.start for events in run.sessions.values()]
   begins[0], spread = -np.inf, []
   for begin, end in zip(begins, [*begins[1:], np.inf]):
     within = {task: [pair for pair in pairs if begin <= pair[0] < end]
@@ -149,10 +150,6 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       figures,
       [panel.Table(
           ('task', 'largest distance', 'last distance', 'exchanges'),
-          [(t, _shown(w['largest']), _shown(w['last']),
+          [(t, panel.shown(w['largest']), panel.shown(w['last']),
             section['num_exchanges'].get(t, '')) for t, w in workers.items()])]
       if workers else (), notes)
-
-
-def _shown(value) -> str:
-  return 'not finite' if value is None else f'{value:.4g}'

@@ -59,9 +59,9 @@ def _curves(points: Sequence[record.Sample], start: float,
       'over_secs': series.thin([(p.time - start, p.loss) for p in by_time],
                                limit),
       'over_steps': series.thin([(p.step, p.loss) for p in by_step], limit),
-      'last': series.finite(losses[-1]),
+      'last': record.finite(losses[-1]),
       'least': min(filter(lambda v: v is not None,
-                          map(series.finite, losses)), default=None),
+                          map(record.finite, losses)), default=None),
   }
 
 
@@ -90,7 +90,7 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       figures=figures,
       tables=[panel.Table(
           ('loss of', 'least', 'last'),
-          [(name, _shown(told['least']), _shown(told['last']))
+          [(name, *(panel.shown(told[key], '.5g') for key in ('least', 'last')))
            for name, told in {**workers, **evaluations}.items()])]
       if workers or evaluations else (), missing=notes)
 
@@ -98,7 +98,3 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
 def _is_positive(curves: Mapping[str, Any], key: str) -> bool:
   return all(y is None or y > 0 for told in curves.values()
              for y in told[key]['y'])
-
-
-def _shown(value) -> str:
-  return 'not finite' if value is None else f'{value:.5g}'

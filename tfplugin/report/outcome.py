@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ _OPEN = 'still running, or was killed'
 def measure(run: run_data.RunData,
             speed: Mapping[str, Any]) -> dict[str, Any]:
   """Returns title, outcome and sessions of a run, given its section `speed`."""
-  sessions = _sessions(run)
+  sessions = [_session(number, events, run)
+              for number, events in run.sessions.items()]
   faults = sum(e.name == 'injecting' for e in run.reading.events)
   accuracy = _accuracy(run)
   parts = [sessions[-1]['outcome']]
@@ -42,10 +44,11 @@ def measure(run: run_data.RunData,
 
 
 def _title(run: run_data.RunData) -> str:
-  if not run.technique:
+  technique = run.technique_in(math.inf)
+  if not technique:
     return 'A run'
   model = run.options.get('model')
-  return f'{run.technique}{f" with {model}" if model else ""}'
+  return f'{technique}{f" with {model}" if model else ""}'
 
 
 def _accuracy(run: run_data.RunData) -> float | None:
@@ -54,13 +57,6 @@ def _accuracy(run: run_data.RunData) -> float | None:
           for directory, curves in run.scalars.items()
           if scalars.is_evaluation(directory) and 'accuracy' in curves]
   return max(last)[1] if last else None
-
-
-def _sessions(run: run_data.RunData) -> list[dict[str, Any]]:
-  found: dict[int, list[record.Event]] = {}
-  for event in run.reading.events:
-    found.setdefault(event.session, []).append(event)
-  return [_session(number, found[number], run) for number in sorted(found)]
 
 
 def _session(number: int, events: Sequence[record.Event],

@@ -121,3 +121,8 @@ def nonfinite(curves: Mapping[str, Mapping[str, Any]]) -> list[str]:
   return [f'{name}: {curve["num_nonfinite"]} of {curve["num_points"]} values '
           'are not finite; the line has gaps there.'
           for name, curve in curves.items() if curve['num_nonfinite']]
+
+
+def shown(value: float | None, form: str = '.4g') -> str:
+  """Returns a cell of a table; None stands for a value that is not finite."""
+  return 'not finite' if value is None else format(value, form)

@@ -17,14 +17,11 @@ import pathlib
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import Union
 
 from tfplugin.report import outcome
 from tfplugin.report import page
 from tfplugin.report import pictures
 from tfplugin.report.reading import run_data
-
-PathLike = Union[str, os.PathLike]
 
 JSON = 'report.json'
 TRACE = 'trace.json'
@@ -35,8 +32,8 @@ VERSION = 1
 _MICROS = 1e6
 
 
-def write(run_dir: PathLike,
-          output_dir: PathLike | None = None,
+def write(run_dir: str | os.PathLike,
+          output_dir: str | os.PathLike | None = None,
           png: bool = False) -> dict[str, pathlib.Path]:
   """Writes the report of a run, which may still be running.
 
@@ -78,8 +75,8 @@ def write(run_dir: PathLike,
 
 
 def write_numbers(
-    run_dir: PathLike,
-    output_dir: PathLike | None = None) -> dict[str, pathlib.Path]:
+    run_dir: str | os.PathLike,
+    output_dir: str | os.PathLike | None = None) -> dict[str, pathlib.Path]:
   """Writes `report.json` and `trace.json`, which need no plotly, as `write`."""
   report = measure(run_data.read(run_dir))
   output = pathlib.Path(output_dir or pathlib.Path(run_dir, 'report'))

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -34,17 +33,6 @@ _NOT_FED = (tf.variant, tf.resource)
 
 # The numbers of a model, in the order of the comparison.
 Numbers = dict[str, np.ndarray]
-
-
-class _Model(NamedTuple):
-  """A graph: its batch, numbers by their names, and train op.
-
-  `inputs` are the tensors of a batch, and their placeholders in the model.
-  """
-
-  inputs: list[tuple[tf.Tensor, tf.Tensor]]
-  fetches: dict[str, Any]
-  updates: list[Any]
 
 
 def assert_equals_one_device(
@@ -161,22 +149,23 @@ def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
   first = None
   for mode in _MODES:
     if mode in modes:
-      with _model(model_fn, input_fn, mode, params) as (model, session):
+      with _model(model_fn, input_fn, mode, params) as (
+          inputs, fetches, updates, session):
         _load(session, variables)
         if first is None:
           first = _values(session)
         for step in range(steps):
           # In the run of an update a loss may be read before it or after.
-          drawn = session.run([tensor for tensor, _ in model.inputs])
+          drawn = session.run([tensor for tensor, _ in inputs])
           batch = {placeholder: value for (_, placeholder), value in zip(
-              model.inputs, drawn)}
+              inputs, drawn)}
           before = _values(session, tf1.local_variables()) if (
-              model.updates) else {}
-          for name, value in session.run(model.fetches, batch).items():
+              updates) else {}
+          for name, value in session.run(fetches, batch).items():
             numbers[f'{mode}, step {step + 1}: {name}'] = np.asarray(value)
           # The gradients of an optimizer may wait for another one's update.
           _load(session, before, tf1.local_variables())
-          session.run(model.updates, batch)
+          session.run(updates, batch)
         variables = {**variables, **_values(session)}
         numbers.update((f'{mode}: variable {name}', value)
                        for name, value in _values(session).items())
@@ -185,8 +174,11 @@ def _numbers(model_fn: Callable, input_fn: Callable, steps: int, params: Any,
 
 @contextlib.contextmanager
 def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
-           ) -> Iterator[tuple[_Model, tf1.Session]]:
-  """Yields a model and its session."""
+           ) -> Iterator[tuple[list, dict[str, Any], list, tf1.Session]]:
+  """Yields inputs, numbers, train op and session of a model.
+
+  The inputs are the tensors of a batch, each with its placeholder.
+  """
   with tf.Graph().as_default():
     tf1.set_random_seed(_SEED)
     tf1.train.get_or_create_global_step()
@@ -204,12 +196,12 @@ def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
     hooks = [*spec.training_hooks, *spec.training_chief_hooks,
              *spec.evaluation_hooks, *spec.prediction_hooks]
     updates = [spec.train_op] if mode == tf.estimator.ModeKeys.TRAIN else []
-    model = _Model(inputs, _fetches(spec, gradients), updates)
+    fetches = _fetches(spec, gradients)
     count = len(tf.config.list_logical_devices('CPU'))
     with tf1.train.SingularMonitoredSession(
         hooks, spec.scaffold,
         config=devices_lib.session_config(count)) as session:
-      yield model, session.raw_session()
+      yield inputs, fetches, updates, session.raw_session()
 
 
 def _inputs(data: Any) -> tuple[Any, Any]:
@@ -259,10 +251,7 @@ def _fetches(spec: Any, gradients: Mapping[str, tf.Tensor]) -> dict[str, Any]:
     return {**fetches, **gradients}
   for name, (_, update) in sorted((spec.eval_metric_ops or {}).items()):
     fetches[f'metric {name}'] = update
-  leaves = tf.nest.flatten_with_joined_string_paths(
-      spec.predictions, expand_composites=True) if hasattr(
-          tf.nest, 'flatten_with_joined_string_paths') else enumerate(
-              tf.nest.flatten(spec.predictions, expand_composites=True))
+  leaves = enumerate(tf.nest.flatten(spec.predictions, expand_composites=True))
   fetches.update((f'prediction {name}', leaf) for name, leaf in leaves
                  if tf.is_tensor(leaf))
   return fetches

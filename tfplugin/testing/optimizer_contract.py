@@ -40,11 +40,6 @@ Build = Callable[[Optimizer, contract_models.Model, tf.Variable],
                  Sequence[tf.Operation]]
 
 
-def _nothing(optimizer: Optimizer) -> Sequence[tf.Operation]:
-  del optimizer
-  return ()
-
-
 @dataclasses.dataclass(frozen=True)
 class Wrapping:
   """A way to wrap an optimizer so that the wrapper's rule does nothing.
@@ -62,7 +57,8 @@ class Wrapping:
 
   wrap: Callable[[Optimizer, Sequence[tf.Variable]], Optimizer]
   make_getter: Callable[[], Any] = lambda: None
-  init_ops: Callable[[Optimizer], Sequence[tf.Operation]] = _nothing
+  init_ops: Callable[[Optimizer], Sequence[tf.Operation]] = (
+      lambda optimizer: ())
   own_variables: str = '(?!)'
   checkpoint_moves: bool = True
 
@@ -312,7 +308,4 @@ class OptimizerContract:
     if self.wrapping.checkpoint_moves:
       for make_optimizer in self.optimizers:
         check_checkpoint_moves(
-            self.wrapping, make_optimizer, self._directory())
-
-  def _directory(self) -> str:
-    return tf1.test.get_temp_dir()
+            self.wrapping, make_optimizer, tf1.test.get_temp_dir())

@@ -67,7 +67,7 @@ def test_bad_settings(settings, message):
 
 def test_delays_double_up_to_a_minute_and_end():
   policy = restarts.RestartPolicy(restarts.parse('on_failure'), 8, 1.0)
-  assert [policy.delay('worker', -9, count) for count in range(9)] == [
+  assert [policy.delay('worker', -9, count, count) for count in range(9)] == [
       0, 1, 2, 4, 8, 16, 32, 60, None]
   assert policy.longest_delay('worker') == 60
   # After a process that was well.
@@ -81,5 +81,5 @@ def test_delays_double_up_to_a_minute_and_end():
     ('always', 2.0, 2.0, None)])
 def test_what_each_policy_does(policy, killed, error, done):
   rules = restarts.RestartPolicy(restarts.parse(policy), delay_secs=2.0)
-  assert [rules.delay('ps', status, 1) for status in (-9, 1, 0)] == [
+  assert [rules.delay('ps', status, 1, 1) for status in (-9, 1, 0)] == [
       killed, error, done]

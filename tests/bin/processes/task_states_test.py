@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from tests.report import hand_written
 from tfplugin.bin.processes import task_states
 from tfplugin.events import clock
 from tfplugin.events import event_files
@@ -159,3 +160,75 @@ def test_workers_that_join_are_added_with_when_and_how_they_left(tmp_path):
   state = states.states['worker:2']
   assert (state.end, state.arrival) == ('', f'joined {time_of[10.0]}')
   assert states.states['worker:3'].describe(99.0).endswith('died')
+
+
+def _read(path, task='chief:0'):
+  states = task_states.TaskStates(path, [task], from_start=True)
+  states.update()
+  return states.states[task].status
+
+
+def _status(time, **kwargs):
+  return record.Sample(**{
+      'time': time, 'step': 5, 'loss': 0.5, 'figures': {}, 'num_steps': 3,
+      'counts': {}, **kwargs})
+
+
+def _sample(secs, steps, dropped, pid=1, session=1):
+  return hand_written.event(
+      secs, 'chief:0', 'sampling', pid=pid, step=100, num_steps=steps, loss=1.0,
+      figures={}, counts={'dropped': dropped})._replace(session=session)
+
+
+def test_the_processes_of_a_session_add_up(tmp_path):
+  samples = task_states.State()
+  told = []
+  for sample in (_sample(1, 1, 0), _sample(2, 50, 4),
+                 # It was killed, and started again twice.
+                 _sample(9, 1, 1, pid=2), _sample(10, 30, 2, pid=2),
+                 _sample(20, 5, 1, pid=3)):
+    samples.take(sample)
+    told.append((samples.status.num_steps, samples.status.counts['dropped']))
+  assert told == [(1, 0), (50, 4), (51, 5), (80, 6), (85, 7)]
+  assert samples.status.first_time == hand_written.START + 1
+
+
+def test_a_container_has_the_pid_of_the_one_before(tmp_path):
+  hand_written.write_events(
+      tmp_path, hand_written.event(0, 'chief:0', 'starting', 'begin'),
+      _sample(1, 3, 2), hand_written.event(
+          9, 'chief:0', 'coming_back', what='process'), _sample(9, 5, 4))
+  assert (_read(tmp_path).num_steps, _read(tmp_path).counts) == (
+      8, {'dropped': 6})
+
+
+def test_counts_of_a_session_that_was_lost_add_up():
+  """The process goes on: it counts its steps on, and what it drops anew."""
+  samples = task_states.State()
+  for sample in (_sample(1, 10, 4), _sample(2, 50, 9), _sample(5, 60, 2),
+                 _sample(6, 70, 3)):
+    samples.take(sample)
+  assert samples.status.num_steps == 70
+  assert samples.status.counts == {'dropped': 12}
+
+
+def test_a_new_session_begins_at_nought(tmp_path):
+  hand_written.write_events(
+      tmp_path, hand_written.event(0, 'chief:0', 'starting', 'begin'),
+      _sample(1, 50, 4), hand_written.event(2, 'chief:0', 'ended'))
+  assert _read(tmp_path).num_steps == 50
+  hand_written.write_events(tmp_path, hand_written.event(
+      9, 'chief:0', 'starting', 'begin', pid=2)._replace(session=2))
+  assert _read(tmp_path) is None
+  hand_written.write_events(tmp_path, _sample(10, 3, 1, pid=2, session=2))
+  assert (_read(tmp_path).num_steps, _read(tmp_path).counts) == (
+      3, {'dropped': 1})
+
+
+def test_counts_add_up_and_figures_are_the_newest():
+  combined = task_states.combine([
+      _status(3.0, figures={'distance': 0.3}, counts={'dropped': 2}),
+      _status(9.0, figures={'distance': 0.9}, counts={'dropped': 5}),
+      _status(6.0, figures={'distance': 0.6}, counts={'dropped': 1})])
+  assert combined == {'distance': 0.9, 'dropped': 8}
+  assert task_states.combine([]) == {}

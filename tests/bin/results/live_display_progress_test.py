@@ -19,7 +19,7 @@ def _status(time, step, loss, **kwargs):
 
 def _state(*args):
   state = task_states.State()
-  state.samples.status = _status(*args)
+  state.status = _status(*args)
   return state
 
 
@@ -45,7 +45,7 @@ def test_the_rate_is_that_since_the_line_before(capsys, monkeypatch):
   clock = [0.0]
   monkeypatch.setattr(live_display, 'time', types.SimpleNamespace(
       monotonic=lambda: clock[0]))
-  with live_display.ProgressLines(print, 9000) as shown:
+  with live_display.Lines(print, 9000) as shown:
     for second in range(21):
       clock[0] = float(second)
       # 10 steps a second at first, 100 from the tenth second on.

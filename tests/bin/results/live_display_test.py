@@ -43,8 +43,8 @@ class _Clock:
 
 def _show(terminal, steps, *told):
   """Shows (seconds, step) in turn."""
-  clock = _Clock()
-  with live_display.LiveDisplay(terminal, steps, clock=clock) as display:
+  terminal.get_time = clock = _Clock()
+  with live_display.LiveDisplay(terminal, steps) as display:
     for clock.now, step in told:
       display.update(_states(step))
   return _frames(terminal)
@@ -73,8 +73,9 @@ def test_without_an_end_the_bar_has_the_time_so_far():
 
 
 def test_an_end_that_is_told_later_gives_the_time_left():
-  clock, terminal = _Clock(), _terminal()
-  with live_display.LiveDisplay(terminal, clock=clock) as display:
+  terminal = _terminal()
+  terminal.get_time = clock = _Clock()
+  with live_display.LiveDisplay(terminal) as display:
     for step, steps in enumerate((None, 50, 50, 60)):
       clock.now = float(step)
       display.update(_states(10 * step), steps=steps)
@@ -90,9 +91,9 @@ def test_a_step_beyond_the_last_is_not_shown():
 
 
 def test_it_is_drawn_twice_a_second_but_for_the_last():
-  clock, terminal = _Clock(), _terminal()
-  with live_display.LiveDisplay(terminal, 100, is_kept=True,
-                                clock=clock) as display:
+  terminal = _terminal()
+  terminal.get_time = clock = _Clock()
+  with live_display.LiveDisplay(terminal, 100, is_kept=True) as display:
     for step, clock.now in enumerate((0.0, 0.4, 0.5, 0.6)):
       display.update(_states(step))
     display.update(_states(50), is_last=True)

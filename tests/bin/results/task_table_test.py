@@ -34,7 +34,7 @@ _TRAINING = event(90, 'chief:0', 'training', 'begin', step=50,
 
 def _line(task, *events, status=None, **kwargs):
   state = _state(*events)
-  state.samples.status = status
+  state.status = status
   line, = task_table.make_lines({task: state}, NOW, **kwargs)
   return line
 

@@ -29,7 +29,7 @@ def test_tasks_are_in_their_order(tmp_path):
 def test_the_technique_is_wrapper_or_strategy(tmp_path, options, technique):
   hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))
   hand_written.write_options(tmp_path, **options)
-  assert run_data.read(tmp_path).technique == technique
+  assert run_data.read(tmp_path).technique_in(1) == technique
 
 
 def test_settings_that_are_being_written_are_none(tmp_path):

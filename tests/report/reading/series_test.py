@@ -49,11 +49,6 @@ def test_the_lines_of_a_panel_share_its_points():
       4000, 4000, 4000, 480, 80]
 
 
-def test_numbers_for_json():
-  assert [series.finite(v) for v in (1, math.nan, -math.inf, None)] == [
-      1.0, None, None, None]
-
-
 def _event(secs, pid, **details):
   return hand_written.event(secs, 'worker:0', 'dropping', pid=pid, **details)
 

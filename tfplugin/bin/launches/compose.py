@@ -14,7 +14,6 @@ from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute import cluster_config
 
-_PORT = 2222
 # Factors of Kubernetes' units, which `--resources` has.
 _UNITS = {'': 1.0, 'm': 1e-3, **{unit: 1000.0**(power + 1)
                                  for power, unit in enumerate('kMGTPE')},
@@ -33,7 +32,7 @@ def compose(starts: Sequence[task_settings.Start],
   for start in starts:
     if start.task.type != 'evaluator':
       cluster.setdefault(start.task.type, []).append(
-          f'{_service_name(start.task)}:{_PORT}')
+          f'{_service_name(start.task)}:{manifests.PORT}')
   document = {
       'name': pods.name,
       'services': {_service_name(start.task): _service(start, cluster, pods)

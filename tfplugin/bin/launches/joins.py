@@ -51,11 +51,6 @@ class RangeParser(flags.ArgumentParser):
     return 'range'
 
 
-def define_range(name: str, text: str) -> flags.FlagHolder:
-  """Defines a flag of the form `N` or `MIN:MAX`, with `text` for its help."""
-  return flags.DEFINE(RangeParser(), name, None, text)
-
-
 def check_address(address: str) -> None:
   """Raises `ValueError` unless `address` has the form host:port."""
   if not cluster_config.is_address(address):

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 import shutil
+from collections.abc import Collection
 from collections.abc import Sequence
 
 from tfplugin.bin import command_line
@@ -23,7 +23,6 @@ from tfplugin.distribute.sessions import membership
 from tfplugin.faults import language
 
 _LAST_PORT = 65535
-_PYTHON = re.compile(r'python[\d.]*')
 # Python's options without a value.
 _PYTHON_FLAGS = ('-u', '-B', '-O', '-OO', '-E', '-I', '-s', '-S', '-q', '-v')
 # Fields that have an effect in manifests alone.
@@ -114,22 +113,22 @@ class LaunchOptions:
     if not self.join:
       return
     joins.check_address(self.join)
+    self._check_unset(_NOT_IN_JOINS, '`join`, which starts one worker')
+
+  def _check_unset(self, names: Collection[str], what: str) -> None:
+    """Raises `ValueError` if a setting is given that has no effect."""
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
-      if field.name in _NOT_IN_JOINS and value != field.default:
-        raise ValueError(f'`{field.name}` has no effect with `join`, which '
-                         f'starts one worker. Received: {value!r}. Leave it '
-                         'out.')
+      if field.name in names and value != field.default:
+        raise ValueError(f'`{field.name}` has no effect with {what}. Received: '
+                         f'{value!r}. Leave it out.')
 
   def _check_manifest(self) -> None:
     if not self.manifest:
       return
-    for field in dataclasses.fields(self):
-      value = getattr(self, field.name)
-      if value != field.default and field.name not in (
-          *OF_MANIFESTS, *_IN_MANIFESTS):
-        raise ValueError(f'`{field.name}` has no effect with `manifest`. '
-                         f'Received: {value!r}. Leave it out.')
+    self._check_unset(
+        {field.name for field in dataclasses.fields(self)}.difference(
+            OF_MANIFESTS, _IN_MANIFESTS), '`manifest`')
     self.pods()
     language.check_containers(self.inject)
     if self.max_workers and (
@@ -226,7 +225,7 @@ class LaunchOptions:
 
 def _check_script(command: Sequence[str]) -> None:
   """Raises `ValueError` if the command is Python with a missing script."""
-  if not _PYTHON.fullmatch(os.path.basename(command[0])):
+  if not language.is_python(command):
     return
   arguments = [word for word in command[1:] if word not in _PYTHON_FLAGS]
   # After an option with a value the script's position is not known.

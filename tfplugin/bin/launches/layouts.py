@@ -20,7 +20,6 @@ from tfplugin.distribute import cluster_config
 
 # Below the range of ports that Linux uses for outgoing connections.
 DEFAULT_PORT = 22000
-_TRAINING = ('chief', 'worker')
 
 
 class Layout(NamedTuple):
@@ -48,13 +47,13 @@ class Layout(NamedTuple):
   @property
   def serves(self) -> bool:
     """True if this launch has tasks that work for the training tasks."""
-    return any(task.type not in _TRAINING for task in self.own)
+    return any(not task.trains for task in self.own)
 
   @property
   def training_elsewhere(self) -> list[str]:
     """The training tasks that other launches start."""
     return [task.name for task in self.tasks
-            if task.type in _TRAINING and task not in self.own]
+            if task.trains and task not in self.own]
 
   def check_ports(self) -> None:
     """Raises `RuntimeError` if a port of this launch's tasks is occupied."""
@@ -89,9 +88,7 @@ def on_hosts(hosts: Sequence[str], own_host: str, num_workers: int, num_ps: int,
     >>> [task.name for task in layout.own]
     ['worker:0']
   """
-  sizes = {'ps': [None] * num_ps, 'chief': [None], 'worker':
-           [None] * num_workers}
-  tasks = cluster_config.tasks_of(sizes, has_evaluator)
+  tasks = tasks_of(num_workers, num_ps, has_evaluator)
   places = {task.name: hosts[_turn(task, len(hosts)) % len(hosts)]
             for task in tasks}
   idle = [host for host in hosts if host not in places.values()]
@@ -100,13 +97,29 @@ def on_hosts(hosts: Sequence[str], own_host: str, num_workers: int, num_ps: int,
         '`hosts` must not name more machines than there are tasks, '
         f'{len(tasks)}. Received: {",".join(hosts)}, where {", ".join(idle)} '
         'would have no task. Start more workers, or leave them out.')
+  own = [task for task in tasks if places[task.name] == own_host]
+  return Layout(addresses_at(places, tasks, port), tasks, own, places, own_host)
+
+
+def tasks_of(num_workers: int, num_ps: int,
+             has_evaluator: bool) -> list[cluster_config.Task]:
+  """Returns the tasks of a run, the parameter servers first."""
+  return cluster_config.tasks_of(
+      {'ps': [''] * num_ps, 'chief': [''], 'worker': [''] * num_workers},
+      has_evaluator)
+
+
+def addresses_at(hosts: Mapping[str, str], tasks: Iterable[cluster_config.Task],
+                 port: int) -> dict[str, list[str]]:
+  """Returns the cluster in which each task has the next port, from `port` on.
+
+  One machine may have several names: all tasks have different ports.
+  """
   cluster: dict[str, list[str]] = {}
-  # One machine may have several names: all tasks have different ports.
   for number, task in enumerate(t for t in tasks if t.type != 'evaluator'):
     cluster.setdefault(task.type, []).append(
-        f'{places[task.name]}:{port + number}')
-  own = [task for task in tasks if places[task.name] == own_host]
-  return Layout(cluster, tasks, own, places, own_host)
+        f'{hosts[task.name]}:{port + number}')
+  return cluster
 
 
 def _turn(task: cluster_config.Task, num_hosts: int) -> int:

@@ -27,7 +27,7 @@ TF_JOB = 'tfjob'
 COMPOSE = 'compose'
 FORMS = (KUBERNETES, TF_JOB, COMPOSE)
 
-_PORT = 2222
+PORT = 2222
 _INDEX = 'TASK_INDEX'
 # The annotation with the index of a pod in its Job.
 _INDEX_FIELD = ("metadata.annotations['batch.kubernetes.io/"
@@ -151,7 +151,7 @@ def kubernetes(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
   """
   jobs = _by_job(starts)
   joining = jobs.pop('worker') if pods.max_workers else []
-  cluster = {job: [f'{pods.name}-{job}-{index}.{pods.name}:{_PORT}'
+  cluster = {job: [f'{pods.name}-{job}-{index}.{pods.name}:{PORT}'
                    for index in range(len(members))]
              for job, members in jobs.items() if job != 'evaluator'}
   service = _object('v1', 'Service', pods.name, pods, {
@@ -159,7 +159,7 @@ def kubernetes(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
       # Tasks connect to each other before all are ready.
       'publishNotReadyAddresses': True,
       'selector': _labels(pods),
-      'ports': [{'name': 'grpc', 'port': _PORT}]})
+      'ports': [{'name': 'grpc', 'port': PORT}]})
   return [service, *_claims(pods), _network_policy(pods),
           *(_job(job, members, cluster, pods) for job, members in jobs.items()),
           *([_joining(joining, cluster, pods)] if joining else [])]
@@ -171,7 +171,7 @@ def tf_job(starts: Sequence[task_settings.Start], pods: Pods) -> list[dict]:
   jobs = _by_job(starts)
   for job, members in jobs.items():
     container = _container(_TF_JOB_CONTAINER, members[0], [], pods)
-    container['ports'] = [{'name': _TF_JOB_PORT, 'containerPort': _PORT}]
+    container['ports'] = [{'name': _TF_JOB_PORT, 'containerPort': PORT}]
     specs[_REPLICAS[job]] = {
         'replicas': len(members),
         'restartPolicy': _TF_JOB_POLICIES[pods.policy.rules[job]],
@@ -224,7 +224,7 @@ def _job(job: str, members: Sequence[task_settings.Start],
       {'name': 'TF_CONFIG',
        'value': config.replace('"index": 0', f'"index": $({_INDEX})')}]
   container = _container(_CONTAINER, members[0], variables, pods)
-  container['ports'] = [{'containerPort': _PORT}]
+  container['ports'] = [{'containerPort': PORT}]
   rule = pods.policy.rules[job]
   spec: dict[str, Any] = {
       'completionMode': 'Indexed',

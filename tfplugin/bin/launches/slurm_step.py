@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tfplugin.bin.launches import layouts
-from tfplugin.distribute import cluster_config
 
 # Jobs on one machine have different ports, a hundred for each of a hundred
 # jobs. They are below the range of outgoing connections.
@@ -89,18 +88,12 @@ def layout(step: Step, workers: int, num_ps: int, has_evaluator: bool,
     >>> layout(step, 1, 1, False).own
     [Task(type='worker', index=0)]
   """
-  port = port or step.port
-  tasks = cluster_config.tasks_of(
-      {'ps': [''] * num_ps, 'chief': [''], 'worker': [''] * workers},
-      has_evaluator)
-  cluster: dict[str, list[str]] = {}
-  for number, (task, node) in enumerate(zip(tasks, step.nodes)):
-    if task.type != 'evaluator':
-      cluster.setdefault(task.type, []).append(f'{node}:{port + number}')
+  tasks = layouts.tasks_of(workers, num_ps, has_evaluator)
   own = tasks[step.rank]
   hosts = {task.name: node for task, node in zip(tasks, step.nodes)}
-  return layouts.Layout(cluster, tasks, [own], hosts,
-                        f'{own.type}-{own.index}')
+  return layouts.Layout(
+      layouts.addresses_at(hosts, tasks, port or step.port), tasks, [own],
+      hosts, f'{own.type}-{own.index}')
 
 
 def _value(environ: Mapping[str, str], name: str) -> str:

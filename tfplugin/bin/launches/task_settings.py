@@ -173,10 +173,7 @@ class Start(NamedTuple):
 
 def make_starts(tasks: Sequence[cluster_config.Task], command: Sequence[str],
                 settings: TaskSettings, faults: str) -> list[Start]:
-  """Returns the command, variables and CPUs of each task of the run.
-
-  `command` is for tasks without a command in `settings`.
-  """
+  """Returns the start of each task of the run; `command` is the default."""
   settings.check(tasks)
   variables = language.variables(faults)
   starts = [Start(task, settings.command_of(task) or command,

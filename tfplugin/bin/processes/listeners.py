@@ -86,10 +86,7 @@ def _owners(inodes: Iterable[str], processes: Callable[[], Iterable[int]]
 
 
 def only_to(address: str) -> bytes:
-  """Returns the filter that accepts packets to one IPv4 address alone.
-
-  It consists of instructions of the kernel's packet filter, 8 bytes each.
-  """
+  """Returns the filter that accepts packets to one IPv4 address alone."""
   header = 0xfff00000  # Where the packet's network header begins.
   wanted, = struct.unpack('!I', socket.inet_aton(address))
   return socket_filters.assembled(

@@ -38,7 +38,6 @@ _POLL_SECS = 0.1
 _KILL_LIMIT_SECS = 30.0
 # A spare is started when no task has started for so long: it takes CPU time.
 _SPARE_AFTER_SECS = 10.0
-_TRAINING = ('chief', 'worker')
 # Jobs whose failure does not end the run.
 _DISPENSABLE = ('worker', 'evaluator')
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -181,17 +180,19 @@ class LocalCluster:
       time.sleep(_POLL_SECS)
 
   def wait_for_ps(self, timeout: float) -> bool:
-    """Waits for the parameter servers to end by themselves.
-
-    Returns whether all have ended within `timeout` seconds. A signal ends the
-    wait.
-    """
+    """Waits for the parameter servers to end; returns whether all have."""
     servers = [role for role in self.roles if role.task.type == 'ps']
-    deadline = time.monotonic() + timeout
-    while (any([role.poll() is None for role in servers]) and
-           time.monotonic() < deadline and not self._interrupts.count):
+    return self._wait(servers, timeout, num_signals=0)
+
+  def _wait(self, roles: Sequence[role_process.Role], secs: float,
+            num_signals: int) -> bool:
+    """Waits for roles, or another signal; returns whether all have ended."""
+    deadline = time.monotonic() + secs
+    while (any([role.poll() is None for role in roles]) and
+           time.monotonic() < deadline and
+           self._interrupts.count == num_signals):
       time.sleep(_POLL_SECS / 2)
-    return all(role.status is not None for role in servers)
+    return all(role.status is not None for role in roles)
 
   def check(self) -> None:
     """Checks and handles each process once; raises as `rounds` does."""
@@ -237,10 +238,7 @@ class LocalCluster:
       for role in roles:
         role.restart_at = None
         role.signal(signal.SIGTERM)
-      deadline = time.monotonic() + self._grace_secs
-      while (any([role.poll() is None for role in roles]) and
-             time.monotonic() < deadline and self._interrupts.count == seen):
-        time.sleep(_POLL_SECS / 2)
+      self._wait(roles, self._grace_secs, seen)
       for role in roles:
         role.signal(signal.SIGKILL)
         role.wait(self._grace_secs)
@@ -251,10 +249,7 @@ class LocalCluster:
     return guard.marked_processes(self._mark)
 
   def kill(self, role: role_process.Role, why: str) -> None:
-    """Kills a running role that is of no use; the policy may restart it.
-
-    `why` is the reason in the summary.
-    """
+    """Kills a role for a reason, `why`; the policy may restart it."""
     role.reasons.append(why)
     role.signal(signal.SIGKILL)
     role.wait(_KILL_LIMIT_SECS)
@@ -308,10 +303,10 @@ class LocalCluster:
 
   def _restart(self, role: role_process.Role, delay: float) -> None:
     group = [role]
-    if self._policy.is_together and role.task.type in _TRAINING:
+    if self._policy.is_together and role.task.trains:
       # Roles that have ended, too: the others would wait for them.
       group += [r for r in self.roles
-                if r is not role and r.task.type in _TRAINING]
+                if r is not role and r.task.trains]
     for member in group:
       if member.status is None:
         member.signal(signal.SIGKILL)

@@ -156,10 +156,7 @@ def last_line(text: str) -> str:
 
 
 def tail(text: str, task: str, address: str) -> str:
-  """Returns the last lines of a task's output, and a remedy if one is known.
-
-  `task` is e.g. `ps:0`; `address` is empty for a task without a server.
-  """
+  """Returns the last lines of a task's output, and a remedy if one is known."""
   lines = without_noise(text.splitlines())
   starts = [i for i, line in enumerate(lines) if _TRACEBACK in line]
   if starts:  # The program's frames would not fit behind all others.

@@ -144,10 +144,7 @@ class _Followed:
 
 
 def should_color(choice: str) -> bool:
-  """Returns whether `choice` ('always', 'never' or 'auto') gives colours.
-
-  With 'auto' a terminal has colours, unless NO_COLOR is set.
-  """
+  """Returns whether `choice`, 'always', 'never' or 'auto', gives colours."""
   return choice == 'always' or (
       choice == 'auto' and sys.stdout.isatty() and
       os.environ.get('TERM') != 'dumb' and not os.environ.get('NO_COLOR'))

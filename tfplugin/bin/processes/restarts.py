@@ -13,13 +13,13 @@ import signal
 from collections.abc import Mapping
 
 from tfplugin.bin import command_line
+from tfplugin.faults import language
 from tfplugin.hooks.endings import lost_peers
 
 NEVER = 'never'
 ON_FAILURE = 'on_failure'
 ALWAYS = 'always'
 POLICIES = (NEVER, ON_FAILURE, ALWAYS)
-JOBS = ('chief', 'worker', 'ps', 'evaluator')
 
 # The exit status of a stalled run. TFJob leaves this number to users and takes
 # it as worth another attempt.
@@ -56,15 +56,15 @@ def parse(text: str) -> dict[str, str]:
     ('always', 'never')
   """
   if text in POLICIES:
-    return dict.fromkeys(JOBS, text)
-  rules, named = dict.fromkeys(JOBS, NEVER), set()
+    return dict.fromkeys(language.JOBS, text)
+  rules, named = dict.fromkeys(language.JOBS, NEVER), set()
   for part in text.split(','):
     job, _, policy = part.strip().partition('=')
-    if job not in JOBS or policy not in POLICIES:
+    if job not in language.JOBS or policy not in POLICIES:
       raise ValueError(
           f'`restart` must be one of {", ".join(POLICIES)}, or JOB=POLICY for '
-          f'{", ".join(JOBS)}. Received: {text!r}. Write e.g. "on_failure", or '
-          '"worker=always,ps=on_failure".')
+          f'{", ".join(language.JOBS)}. Received: {text!r}. Write e.g. '
+          '"on_failure", or "worker=always,ps=on_failure".')
     if job in named:
       raise ValueError(f'`restart` must give one policy to {job}. Received: '
                        f'{text!r}. Leave out the others.')
@@ -107,13 +107,12 @@ class RestartPolicy:
     return self._delay_after(self.max_restarts - 1)
 
   def delay(self, job: str, status: int, num_restarts: int,
-            num_in_a_row: int | None = None) -> float | None:
+            num_in_a_row: int) -> float | None:
     """Returns the seconds until a task restarts; None if it does not.
 
     `num_restarts` counts all its restarts so far. `num_in_a_row` counts only
-    restarts since a process of it lived for `WELL_SECS`; None: all.
+    restarts since a process of it lived for `WELL_SECS`.
     """
-    num_in_a_row = num_restarts if num_in_a_row is None else num_in_a_row
     policy = self.rules[job]
     if (status == 0 or policy == NEVER or num_restarts >= self.max_restarts or
         policy == ON_FAILURE and is_permanent(status)):

@@ -55,11 +55,7 @@ class Role:
   def __init__(self, task: cluster_config.Task, command: Sequence[str],
                environment: Mapping[str, str], log_path: pathlib.Path,
                address: str = '', cpus: Sequence[int] | None = None):
-    """Starts the process; its output is appended to `log_path`.
-
-    `environment` is the complete environment. `address` is empty without a
-    server. `cpus` None allows any CPU.
-    """
+    """Starts the process in exactly this environment."""
     self.task = task
     self.address = address
     self.log_path = log_path

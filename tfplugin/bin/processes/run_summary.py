@@ -10,11 +10,11 @@ import os
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 from typing import NamedTuple
 
 from tfplugin.bin.processes import local_cluster
 from tfplugin.bin.processes import task_states
+from tfplugin.events import event_files
 
 FILE_NAME = 'summary.json'
 VERSION = 1
@@ -46,10 +46,7 @@ class TaskSummary(NamedTuple):
 def summarize(cluster: local_cluster.LocalCluster,
               states: Mapping[str, task_states.State],
               is_stopped: bool = False) -> list[TaskSummary]:
-  """Returns the outcome of the tasks after the cluster's context has ended.
-
-  `states` is by task. `is_stopped` says that the run was stopped on request.
-  """
+  """Returns the outcome of the tasks after the cluster's context has ended."""
   tasks = [
       TaskSummary(role.task.name, _status(role, cluster, is_stopped),
                   role.status, role.num_restarts, states[role.task.name].step,
@@ -92,10 +89,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def path_in(directory: str | os.PathLike, who: str = '') -> pathlib.Path:
-  """Returns the path of the summary in a directory.
-
-  `who` names one of several launches of the run; empty: the only one.
-  """
+  """Returns the path of a launch's summary; `who` '' is the only launch."""
   name = pathlib.Path(FILE_NAME)
   return pathlib.Path(directory,
                       f'{name.stem}-{who}{name.suffix}' if who else name)
@@ -108,21 +102,14 @@ def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
   The directory exists. `error` says why the session failed; None: it did not.
   An OSError, as on a full disk, leaves the file as it was.
   """
+  newest = event_files.read_object(path)
   new = path.with_suffix('.tmp')
   try:
     new.write_text(json.dumps({
         'version': VERSION, 'error': error,
         'tasks': [task._asdict() for task in tasks],
-        'earlier': _earlier(path)}, indent=2) + '\n')
+        'earlier': [*newest.pop('earlier', ()), newest] if newest else [],
+    }, indent=2) + '\n')
     new.replace(path)
   finally:
     new.unlink(missing_ok=True)
-
-
-def _earlier(path: pathlib.Path) -> list[Mapping[str, Any]]:
-  """Returns the summaries of earlier sessions, the oldest first."""
-  try:
-    newest = json.loads(path.read_text())
-  except (OSError, ValueError):
-    return []
-  return [*newest.pop('earlier', ()), newest]

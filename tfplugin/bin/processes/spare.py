@@ -28,10 +28,7 @@ class Spare:
   """The spare process of a launch; it runs a task if `is_used`."""
 
   def __init__(self, command: Sequence[str], environment: Mapping[str, str]):
-    """Starts the process, for tasks with this environment.
-
-    `command` is a task's. A spare can run other programs of its interpreter.
-    """
+    """Starts the process, for tasks of this interpreter and environment."""
     self.is_used = False
     self._interpreter, _ = _split(command)
     self._environment = _shared(environment)

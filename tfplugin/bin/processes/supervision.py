@@ -53,8 +53,7 @@ class Settings:
   summary_path: pathlib.Path
   model_dir: str | None = None
   session: int | None = None
-  policy: restarts.RestartPolicy = dataclasses.field(
-      default_factory=restarts.RestartPolicy)
+  policy: restarts.RestartPolicy = restarts.RestartPolicy()
   keep_going: bool = True
   stall_limit: float = 0.0
   grace_secs: float = 30.0
@@ -106,11 +105,10 @@ class SupervisedRun:
     self.cluster.__exit__(unused_type, error, traceback)
     self._states.update()
     is_stopped = isinstance(error, KeyboardInterrupt)
+    if error is not None:
+      self._write_last_words(error, is_stopped)
     if is_stopped:
-      self._write_last_words()
       error.args = (task_states.describe_stop(self._states.states),)
-    elif error is not None:
-      self._write_failure(error)
     self.summary = run_summary.summarize(self.cluster, self._states.states,
                                          is_stopped)
     if self._settings.model_dir and any(
@@ -144,30 +142,26 @@ class SupervisedRun:
                   'or the program does not train by '
                   'tfplugin.estimator.train_and_evaluate, which causes faults.')
 
-  def _write_last_words(self) -> None:
-    """Writes the event `stopped` for tasks that a signal ended at once."""
+  def _write_last_words(self, error: BaseException, is_stopped: bool) -> None:
+    """Writes the events of tasks that a signal ended at once.
+
+    A chief that was ended as another task failed has the failure.
+    """
     for role in self.cluster.roles:
       last = self._states.states[role.task.name].last
-      if last is not None and role not in self.cluster.lost and not (
-          last.name in record.LAST_WORDS or record.is_done(last)):
-        self._write(role, last.session, 'stopped', signal='SIGTERM')
+      if last is None or record.is_done(last):
+        continue
+      log = event_log.EventLog(self._settings.model_dir, role.task.name,
+                               role.pid, last.session)
+      if is_stopped and role not in self.cluster.lost and (
+          last.name not in record.LAST_WORDS):
+        log.write('stopped', signal='SIGTERM')
+      elif not is_stopped and role.task.type == 'chief' and (
+          last.name != 'dying'):
+        log.write('dying', error=type(error).__name__,
+                  message=str(error)[:1000], step=last.step)
+      log.close()
     self._states.update()
-
-  def _write_failure(self, error: BaseException) -> None:
-    """Writes the event `dying` for a chief that was ended as another failed."""
-    for role in self.cluster.roles:
-      last = self._states.states[role.task.name].last
-      if role.task.type == 'chief' and last is not None and not (
-          last.name == 'dying' or record.is_done(last)):
-        self._write(role, last.session, 'dying', error=type(error).__name__,
-                    message=str(error)[:1000], step=last.step)
-
-  def _write(self, role: role_process.Role, session: int, name: str,
-             **details) -> None:
-    log = event_log.EventLog(self._settings.model_dir, role.task.name, role.pid,
-                             session)
-    log.write(name, **details)
-    log.close()
 
   @property
   def states(self) -> Mapping[str, task_states.State]:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from tfplugin.bin.processes import status as status_lib
 from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import record
@@ -19,6 +18,15 @@ from tfplugin.events import record
 # Clocks of machines agree to this; the rest is the way to the reader.
 _AGREE_SECS = 30.0
 _TELL_FIGURES = ('training', 'exchanging', 'dropping')
+
+
+def combine(statuses: Iterable[record.Sample]) -> dict[str, float]:
+  """Returns the figures of the newest status and the sums of all counts."""
+  statuses = sorted(statuses, key=lambda s: s.time)
+  combined = dict(statuses[-1].figures) if statuses else {}
+  for name in statuses[-1].counts if statuses else ():
+    combined[name] = sum(s.counts.get(name, 0) for s in statuses)
+  return combined
 
 
 @dataclasses.dataclass
@@ -29,7 +37,8 @@ class State:
     step: The newest global step in its events; None before the first.
     details: Its newest figures, e.g. `steps_per_sec`, by name.
     open: Begin events without their end events, by name.
-    samples: The figures of tfplugin-train, such as the loss.
+    status: The newest sample of tfplugin-train, with the sums of the session's
+      processes; None before the session's first.
     joined: When the chief saw it join a run that workers may join.
     left: When the chief last saw it leave.
     ahead_secs: How far the clock of the task's machine is ahead of this one's.
@@ -40,24 +49,36 @@ class State:
   step: int | None = None
   open: dict[str, record.Event] = dataclasses.field(default_factory=dict)
   details: dict[str, float] = dataclasses.field(default_factory=dict)
-  samples: status_lib.StatusOfTask = dataclasses.field(
-      default_factory=status_lib.StatusOfTask)
+  status: record.Sample | None = None
   joined: float | None = None
   left: float | None = None
   ahead_secs: float = 0.0
   faults: list[str] = dataclasses.field(default_factory=list)
+  # The last sample, its counts by name, and their sums over the processes.
+  _sampled: record.Event | None = None
+  _counts: dict[str, int] = dataclasses.field(default_factory=dict)
+  _sums: dict[str, int] = dataclasses.field(default_factory=dict)
 
   def take(self, event: record.Event) -> None:
     """Updates the state with the next event of the task."""
-    if event.name == 'sampling':
-      self.samples.take(event)
-      return
-    if self.last is not None and self.last.session != event.session:
-      self.samples.begin_session()
-    if self.last is not None and record.is_new_process(self.last, event):
+    is_sample = event.name == 'sampling'
+    before = self._sampled if is_sample else self.last
+    if before is not None and before.session != event.session:
+      self.status = self._sampled = None
+      self._counts.clear()
+      self._sums.clear()
+    is_new = before is not None and record.is_new_process(before, event)
+    if is_new:
+      self._counts.clear()
+    if is_sample:
+      self._take_sample(event)
+    else:
+      self._take_other(event, is_new)
+
+  def _take_other(self, event: record.Event, is_new: bool) -> None:
+    if is_new:
       self.open.clear()
       self.details.clear()
-      self.samples.begin_process()
     self.last = event
     if event.name == 'injecting':
       self.faults.append(event.details['fault'])
@@ -69,10 +90,22 @@ class State:
     elif event.kind == record.END:
       self.open.pop(event.name, None)
 
-  @property
-  def status(self) -> record.Sample | None:
-    """The newest sample; None if this session has none."""
-    return self.samples.status
+  def _take_sample(self, event: record.Event) -> None:
+    sample = record.sample_of(event)
+    self._sampled = event
+    self.status = sample._replace(
+        first_time=self.status.first_time if self.status else sample.time,
+        num_steps=self._sum('', sample.num_steps),
+        counts={name: self._sum(name, count)
+                for name, count in sample.counts.items()})
+
+  def _sum(self, name: str, count: int) -> int:
+    """Returns the sum; a process whose session was lost counts anew."""
+    before = self._counts.get(name, 0)
+    added = count - before if count >= before else count
+    self._counts[name] = count
+    self._sums[name] = self._sums.get(name, 0) + added
+    return self._sums[name]
 
   @property
   def waits_on(self) -> list[str]:
@@ -111,10 +144,7 @@ class State:
     return '' if self.joined is None else f'joined {_clock(self.joined)}'
 
   def describe(self, now: float) -> str:
-    """Returns the activity, e.g. 'waits for chief:0 (12 s)', or the end.
-
-    `now` is a time of `clock`.
-    """
+    """Returns the activity, e.g. 'waits for chief:0 (12 s)', or the end."""
     if self.end:
       return self.end
     if self.last is None:
@@ -176,20 +206,12 @@ class TaskStates:
     """Reads the events that were written since the last call."""
     told = set()
     for path in self._paths():
-      start, size = self._read.get(path, 0), _size(path)
-      if size <= start:
-        continue
-      try:
-        with open(path, 'rb') as file:
-          file.seek(start)
-          # The text after the last newline is incomplete.
-          text = file.read(size - start).rpartition(b'\n')[0]
-      except OSError:  # A network file system may be away for a while.
-        continue
-      self._read[path] = start + len(text) + bool(text)
-      for line in filter(None, text.split(b'\n')):
-        told.add(self._take(line))
-    for task in told - {None}:
+      events, self._read[path] = event_files.read_on(
+          path, self._read.get(path, 0))
+      for event in events:
+        self._take(event)
+        told.add(event.task)
+    for task in told:
       self._compare_clocks(self.states[task])
     self._is_live = True
 
@@ -202,14 +224,7 @@ class TaskStates:
   def _paths(self) -> list[pathlib.Path]:
     return [] if self._dir is None else sorted(self._dir.glob('*.jsonl'))
 
-  def _take(self, line: bytes) -> str | None:
-    """Returns the task that wrote the event; None for no event."""
-    try:
-      event = record.decode(line)
-    except ValueError:  # Cut off when its process was killed.
-      return None
-    if event is None:
-      return None
+  def _take(self, event: record.Event) -> None:
     self._of(event.task).take(event)
     if event.name == 'training':
       self.moved = time.monotonic()
@@ -218,7 +233,6 @@ class TaskStates:
       worker.joined, worker.left = worker.joined or event.time, None
     if event.name == 'left':
       self._of(event.details['worker']).left = event.time
-    return event.task
 
   def _of(self, task: str) -> State:
     return self.states.setdefault(task, State())

@@ -18,7 +18,6 @@ from tfplugin.events import clock
 from tfplugin.events import process
 from tfplugin.events import record
 
-_TRAINING = ('chief', 'worker')
 # How much longer a worker may run that writes no events: it may have trained to
 # its end, and do other work.
 _WITHOUT_EVENTS = 10
@@ -37,10 +36,7 @@ class StallWatch:
 
   def __init__(self, states: task_states.TaskStates, limit_secs: float,
                policy: restarts.RestartPolicy, say: Callable[[str], None]):
-    """Begins to count; the caller keeps `states` up to date.
-
-    `limit_secs` is the longest time without a step in seconds; 0: no limit.
-    """
+    """Begins to count; the caller updates `states`. A limit of 0 is none."""
     self._states = states
     self._limit_secs = limit_secs
     self._policy = policy
@@ -48,15 +44,12 @@ class StallWatch:
     self._since = time.monotonic()
 
   def look(self, cluster: local_cluster.LocalCluster) -> None:
-    """Checks once, and kills stalled tasks that the policy restarts.
-
-    Raises `StallError` if the policy restarts none of them.
-    """
+    """Kills stalled tasks that restart; or raises `StallError`."""
     self._since = max(self._since, self._states.moved)
     running = [r for r in cluster.roles if r.status is None]
     is_due = (self._limit_secs and
               time.monotonic() - self._since > self._limit_secs)
-    if not is_due or not any(r.task.type in _TRAINING for r in running):
+    if not is_due or not any(r.task.trains for r in running):
       return
     lines = [f'No task has made a step for {self._limit_secs:g} s:']
     lines += [f'  {r.task.name} {self._describe(r)}' for r in running]
@@ -78,9 +71,10 @@ class StallWatch:
     # Stopped tasks keep the others waiting. If there are none, all training
     # tasks restart; the parameter servers keep the learnt variables.
     chosen = [r for r in running if is_stopped(r.pid)] or [
-        r for r in running if r.task.type in _TRAINING]
+        r for r in running if r.task.trains]
     chosen = [r for r in chosen if self._policy.delay(
-        r.task.type, restarts.STALLED, r.num_restarts) is not None]
+        r.task.type, restarts.STALLED, r.num_restarts, r.num_in_a_row
+    ) is not None]
     if not chosen:
       raise StallError(report)
     for role in chosen:
@@ -125,10 +119,7 @@ class LeftBehindWatch:
 
   def __init__(self, states: task_states.TaskStates, limit_secs: float,
                say: Callable[[str], None]):
-    """Takes `states`, which the caller keeps up to date.
-
-    `limit_secs` is the time from the last end to the worker's, in seconds.
-    """
+    """Stores `states`, which the caller updates."""
     self._states = states
     self._limit_secs = limit_secs
     self._say = say

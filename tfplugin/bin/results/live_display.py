@@ -11,7 +11,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Union
 
-from tfplugin.bin.processes import status
 from tfplugin.bin.processes import task_states
 from tfplugin.bin.results import task_table
 from tfplugin.events import clock
@@ -41,11 +40,18 @@ def find_terminal(no_color: bool | None = None):
 
 
 class Lines:
-  """Substitute for `LiveDisplay` that shows lines alone."""
+  """Substitute for `LiveDisplay`: lines, some of them about the progress."""
 
-  def __init__(self, say: Callable[[str], None]):
-    """Stores `say`, which shows a line."""
+  def __init__(self, say: Callable[[str], None], steps: int | None = None):
+    """Shows nothing yet; `say` shows a line.
+
+    `steps` is the global step at which the run ends; None: no line of progress.
+    """
     self._say = say
+    self._steps = steps
+    self._last_said = time.monotonic()
+    # The newest sample at the line before.
+    self._last: record.Sample | None = None
 
   def __enter__(self) -> Lines:
     return self
@@ -62,30 +68,14 @@ class Lines:
       self._say(line)
 
   def update(self, states: Mapping[str, task_states.State],
-             ends: Mapping[str, str] | None = None, is_last: bool = False,
-             steps: int | None = None) -> None:
-    """Does nothing."""
-
-
-class ProgressLines(Lines):
-  """Substitute for `LiveDisplay` with a line of progress now and then."""
-
-  def __init__(self, say: Callable[[str], None], steps: int):
-    """Shows nothing yet; `steps` is the global step at which the run ends."""
-    super().__init__(say)
-    self._steps = steps
-    self._last_said = time.monotonic()
-    # The newest sample at the line before.
-    self._last: record.Sample | None = None
-
-  def update(self, states: Mapping[str, task_states.State],
              *unused_args, **unused_kwargs) -> None:
-    """Shows the newest figures every ten seconds."""
+    """Shows the newest figures every ten seconds, with a line of progress."""
     known = {name: state.status for name, state in states.items()
              if state.status is not None}
     newest = max(known.values(), key=lambda s: s.time, default=None)
     self._last = self._last or newest
-    if time.monotonic() - self._last_said >= _PLAIN_EVERY_SECS:
+    if self._steps is not None and (
+        time.monotonic() - self._last_said >= _PLAIN_EVERY_SECS):
       self._last_said = time.monotonic()
       rate = 0.0 if newest is None else (
           newest.step - self._last.step) / max(newest.time - self._last.time,
@@ -96,17 +86,14 @@ class ProgressLines(Lines):
 
 def progress_line(statuses: Mapping[str, record.Sample], steps: int,
                   rate: float) -> str:
-  """Returns the progress line, with `rate` in global steps per second.
-
-  `statuses` has the training roles that made a step; `steps` is the last step.
-  """
+  """Returns the progress line, with `rate` in global steps per second."""
   if not statuses:
     return 'starting: no step yet'
   newest = max(statuses.values(), key=lambda s: s.time)
   step = min(max(s.step for s in statuses.values()), steps)
   parts = [f'step {step}/{steps}', f'{rate:.0f} steps/s',
            f'loss {newest.loss:.4f}']
-  combined = status.combine(statuses.values())
+  combined = task_states.combine(statuses.values())
   parts += [f'{name} {value:.6g}' for name, value in combined.items()]
   return ' | '.join(parts)
 
@@ -119,22 +106,19 @@ class LiveDisplay:
   """
 
   def __init__(self, terminal, steps: int | None = None,
-               is_kept: bool = False,
-               clock: Callable[[], float] = time.monotonic):
+               is_kept: bool = False):
     """Shows nothing yet.
 
     `steps` is the global step at which the run ends. With None the bar shows
     the elapsed instead of the remaining time, until `update` has a number.
-    `is_kept` leaves the last table on the terminal after the context. `clock`
-    returns seconds.
+    `is_kept` leaves the last table on the terminal after the context.
     """
     from rich import live
     self._terminal = terminal
     self._is_kept = is_kept
     self._next = float('-inf')
-    self._clock = clock
     self._steps = steps
-    self._bar = _make_bar(terminal, steps, clock)
+    self._bar = _make_bar(terminal, steps)
     self._live = live.Live(
         '', console=terminal, auto_refresh=False, transient=not is_kept,
         # Otherwise errors would go to the terminal when they belong in a file.
@@ -169,13 +153,13 @@ class LiveDisplay:
     was not known before.
     """
     from rich import console
-    is_due = is_last or self._clock() >= self._next
+    is_due = is_last or self._terminal.get_time() >= self._next
     if not is_due or not self._live.is_started:
       return
-    self._next = self._clock() + _EVERY_SECS
+    self._next = self._terminal.get_time() + _EVERY_SECS
     if self._steps is None and steps is not None:
       self._steps = steps
-      self._bar = _make_bar(self._terminal, steps, self._clock)
+      self._bar = _make_bar(self._terminal, steps)
     lines = task_table.make_lines(states, clock.now(), ends)
     width, height = self._terminal.size
     bar = self._draw_bar(task_table.step_of(lines), width)
@@ -201,7 +185,7 @@ class LiveDisplay:
     return self._bar.get_renderable()
 
 
-def _make_bar(terminal, steps: int | None, clock: Callable[[], float]):
+def _make_bar(terminal, steps: int | None):
   from rich import progress
   total = '' if steps is None else f'/{steps}'
   bar = progress.Progress(
@@ -211,7 +195,7 @@ def _make_bar(terminal, steps: int | None, clock: Callable[[], float]):
       progress.TimeElapsedColumn() if steps is None
       else progress.TimeRemainingColumn(),
       progress.TextColumn('{task.fields[word]}'),
-      console=terminal, get_time=clock, expand=True)
+      console=terminal, expand=True)
   bar.add_task('', total=steps, rate='', word='')
   return bar
 

@@ -18,7 +18,7 @@ from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
 from tfplugin.bin import run_files
 from tfplugin.bin.processes import run_summary
-from tfplugin.bin.processes import status
+from tfplugin.bin.processes import task_states
 from tfplugin.events import record
 from tfplugin.report.reading import scalars
 
@@ -57,11 +57,7 @@ def read_result(options: options_lib.TrainOptions,
                 roles: Mapping[str, record.Sample | None],
                 summary: Sequence[run_summary.TaskSummary], start: float,
                 wall_secs: float, first_step: int) -> Result:
-  """Returns the result of a run that has ended, and draws its curves.
-
-  `start` is the start of the run in seconds since the epoch; see `Result` for
-  the others.
-  """
+  """Returns the result of a run that has ended, and draws its curves."""
   known = [s for s in roles.values() if s is not None]
   last_step = run_files.global_step(options.model_dir)
   return Result(
@@ -75,7 +71,7 @@ def read_result(options: options_lib.TrainOptions,
                   for name, s in roles.items() if s is not None},
       lost={t.task: t.reasons[-1] for t in summary if t.status == 'lost'},
       restarts={t.task: t.restarts for t in summary},
-      figures={**status.combine(known), **_norms(options)},
+      figures={**task_states.combine(known), **_norms(options)},
       files={
           'checkpoint': tf.train.latest_checkpoint(options.model_dir),
           'TensorBoard': '{} --logdir {}'.format(_command_of(

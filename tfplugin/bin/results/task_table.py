@@ -41,11 +41,7 @@ class Line(NamedTuple):
 
 def make_lines(states: Mapping[str, task_states.State], now: float,
                ends: Mapping[str, str] | None = None) -> list[Line]:
-  """Returns a line for each task.
-
-  `now` is in seconds since the epoch. `ends` has, by task, the known ends of
-  tasks that do not run.
-  """
+  """Returns a line for each task; `ends` has known ends of tasks, by name."""
   ends = ends or {}
   return [
       Line(task, _numbers(state), ends.get(task) or _does(task, state, now))

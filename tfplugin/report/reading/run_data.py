@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from tfplugin.distribute import cluster_config
 from tfplugin.events import event_files
 from tfplugin.events import record
 from tfplugin.events import wrapper_names
@@ -24,7 +25,6 @@ from tfplugin.report.reading import scalars as scalars_lib
 # of a run that continues a day later would otherwise have no width.
 _LONG_SECS = 120.0
 _SHOWN_SECS = 10.0
-_TRAINING_JOBS = ('chief', 'worker', 'master')
 # absl: 'W1122 18:55:53.1 22 file.py:12] text'; TensorFlow: 'WARNING:...: text'.
 _LINE = re.compile(r'^(?:[WE]\d{4} [\d:.]+\s+\d+ [^\]]*\] |'
                    r'(?:WARNING|ERROR):\w+:|'
@@ -51,16 +51,13 @@ class RunData:
 
   run_dir: str
   reading: event_files.Reading
-  samples: Mapping[str, list[record.Sample]] = dataclasses.field(
-      default_factory=dict)
-  scalars: Mapping[str, Mapping[str, scalars_lib.Curve]] = dataclasses.field(
-      default_factory=dict)
-  options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  earlier_options: Mapping[int, Mapping[str, Any]] = dataclasses.field(
-      default_factory=dict)
-  summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  warnings: Sequence[Mapping[str, Any]] = ()
-  pauses: Sequence[tuple[float, float]] = ()
+  samples: Mapping[str, list[record.Sample]]
+  scalars: Mapping[str, Mapping[str, scalars_lib.Curve]]
+  options: Mapping[str, Any]
+  earlier_options: Mapping[int, Mapping[str, Any]]
+  summary: Mapping[str, Any]
+  warnings: Sequence[Mapping[str, Any]]
+  pauses: Sequence[tuple[float, float]]
 
   @property
   def start(self) -> float:
@@ -89,16 +86,13 @@ class RunData:
 
   def sessions_of(self, task: str) -> dict[int, list[record.Event]]:
     """Returns the events of a task by the number of their session."""
-    found = {}
-    for event in self.events_of[task]:
-      found.setdefault(event.session, []).append(event)
-    return found
+    return _by_session(self.events_of[task])
 
   @property
   def training_tasks(self) -> list[str]:
     """The tasks that train."""
     return [task for task in self.events_of
-            if task.partition(':')[0] in _TRAINING_JOBS]
+            if task.partition(':')[0] in cluster_config.TRAINING_JOBS]
 
   def points(self, tags: Sequence[str],
              figure: str) -> dict[str, list[tuple[float, float]]]:
@@ -119,44 +113,41 @@ class RunData:
     return {task: [(time - self.start, value) for time, value in found[task]]
             for task in sorted(found)}
 
-  @property
-  def technique(self) -> str | None:
-    """The wrapper or strategy of `tfplugin-train`; None if unknown."""
-    return _technique(self.options)
-
-  def technique_in(self, session: int) -> str | None:
-    """Returns the same of an earlier session."""
-    return _technique(self.options_in(session))
+  def technique_in(self, session: float) -> str | None:
+    """Returns the wrapper or strategy of `tfplugin-train`; None if unknown."""
+    options = self.options_in(session)
+    strategy = options.get('strategy', 'none')
+    return wrapper_names.current(
+        options.get('wrapper') if strategy == 'none' else strategy)
 
   @functools.cached_property
-  def sessions(self) -> dict[int, float]:
-    """The time of the first event of each session, by number."""
-    found = {}
-    for event in self.reading.events:
-      found.setdefault(event.session, event.time)
-    return dict(sorted(found.items()))
+  def sessions(self) -> dict[int, list[record.Event]]:
+    """The events of each session, by number, in order."""
+    return dict(sorted(_by_session(self.reading.events).items()))
 
   def options_of(self, technique: str) -> list[Mapping[str, Any]]:
     """Returns the `options` of each session with a wrapper or strategy."""
     return [self.options_in(session) for session in self.sessions
             if self.technique_in(session) == technique]
 
-  def options_in(self, session: int) -> Mapping[str, Any]:
-    """Returns the `options` of a session."""
+  def options_in(self, session: float) -> Mapping[str, Any]:
+    """Returns the `options` of a session; infinity is the newest."""
     last = min((n for n in self.earlier_options if n >= session), default=None)
     return self.options if last is None else self.earlier_options[last]
+
+
+def _by_session(
+    events: Iterable[record.Event]) -> dict[int, list[record.Event]]:
+  found = {}
+  for event in events:
+    found.setdefault(event.session, []).append(event)
+  return found
 
 
 def common(values: Iterable[Any]) -> Any | None:
   """Returns the value that all sessions have; None if they differ."""
   found = set(values)
   return found.pop() if len(found) == 1 else None
-
-
-def _technique(options: Mapping[str, Any]) -> str | None:
-  strategy = options.get('strategy', 'none')
-  return wrapper_names.current(
-      options.get('wrapper') if strategy == 'none' else strategy)
 
 
 def read(run_dir: str | os.PathLike) -> RunData:
@@ -200,7 +191,7 @@ def _without(pauses: Sequence[tuple[float, float]], time: float) -> float:
 
 def _order(task: str) -> tuple[int, str, int]:
   job, _, index = task.partition(':')
-  jobs = ('chief', 'master', 'worker', 'ps', 'evaluator')
+  jobs = (*cluster_config.TRAINING_JOBS, 'ps', 'evaluator')
   rank = jobs.index(job) if job in jobs else len(jobs)
   return rank, job, int(index) if index.isdigit() else 0
 

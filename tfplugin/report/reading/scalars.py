@@ -1,22 +1,15 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Scalar summaries of a run's event files, read without TensorFlow."""
+"""Scalar summaries of a run's event files."""
 
 from __future__ import annotations
 
 import os
 import pathlib
-import struct
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import NamedTuple
-from typing import Union
 
-PathLike = Union[str, os.PathLike]
-
-# A record: the length and its checksum, the data and their checksum.
-_HEADER = struct.Struct('<QI')
-_FOOTER_BYTES = 4
 # The directory of evaluations; one with a name is `eval_NAME`.
 _EVALUATION = 'eval'
 
@@ -29,7 +22,7 @@ class Curve(NamedTuple):
   values: list[float]
 
 
-def read_tree(run_dir: PathLike) -> dict[str, dict[str, Curve]]:
+def read_tree(run_dir: str | os.PathLike) -> dict[str, dict[str, Curve]]:
   """Reads the scalars of a run's directory and its subdirectories.
 
   The result has the curves by tag, by the path below `run_dir`; '' is itself.
@@ -81,8 +74,10 @@ def _read(paths: list[pathlib.Path]) -> dict[str, Curve]:
 
 def _scalars(path: pathlib.Path) -> Iterator[tuple[float, int, str, float]]:
   # Imported here: a run without summaries needs no tensorboard.
+  from tensorboard.backend.event_processing import event_file_loader
   from tensorboard.compat.proto import event_pb2
-  for record in _records(path):
+  # It ends at a record that a killed writer cut off.
+  for record in event_file_loader.RawEventFileLoader(str(path)).Load():
     event = event_pb2.Event.FromString(record)
     for value in event.summary.value:
       scalar = _scalar(value)
@@ -99,17 +94,3 @@ def _scalar(value) -> float | None:
     from tensorboard.util import tensor_util
     return float(tensor_util.make_ndarray(value.tensor))
   return None
-
-
-def _records(path: pathlib.Path) -> Iterator[bytes]:
-  """Yields the whole records, up to one that a killed writer cut off."""
-  with open(path, 'rb') as file:
-    while True:
-      header = file.read(_HEADER.size)
-      if len(header) < _HEADER.size:
-        return
-      length, _ = _HEADER.unpack(header)
-      data = file.read(length)
-      if len(data) < length or len(file.read(_FOOTER_BYTES)) < _FOOTER_BYTES:
-        return
-      yield data

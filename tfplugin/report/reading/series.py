@@ -12,7 +12,6 @@ one through all points, if there are at least as many parts as pixels.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -60,11 +59,6 @@ def thin(points: Iterable[tuple[float, float]],
           'y': [float(y[i]) if is_finite[i] else None for i in kept],
           'num_points': len(x),
           'num_nonfinite': int(np.sum(~is_finite))}
-
-
-def finite(value: float) -> Any:
-  """Returns a number for JSON, which has no NaN: None instead."""
-  return float(value) if value is not None and math.isfinite(value) else None
 
 
 def _kept(x: np.ndarray, y: np.ndarray, is_finite: np.ndarray,
