@@ -199,7 +199,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
             '%s has no server at its address in `TF_CONFIG`, so that no session '
             'reaches the other tasks. Start it before the training: `server = '
             'tf.distribute.Server(config.cluster_spec, config.task_type, '
-            'config.task_id)`. `tfplugin.estimator.train_and_evaluate` does so.',
+            'config.task_id)`; or use `tfplugin.estimator.train_and_evaluate`.',
             task.name)
       self._wait()
       guarded_graphs.before_start(self._wait)
