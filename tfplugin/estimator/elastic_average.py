@@ -13,6 +13,7 @@ from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
@@ -162,7 +163,7 @@ def _train(call: model_fn_lib.ModelFnCall,
   scope.exchange.inputs = graph_order.operations_of(tf.nest.flatten(
       [call.arguments.get('features'), call.arguments.get('labels')],
       expand_composites=True))
-  train_op, unlisted = scope.exchange.end_of_model_fn(
+  train_op = scope.exchange.end_of_model_fn(
       [spec.train_op], {variable.op.name for variable in scope.state})
   first = _first_hooks(scope, task)
   added = [*scope.exchange.variables(), *(
@@ -171,9 +172,7 @@ def _train(call: model_fn_lib.ModelFnCall,
       train_op=train_op, training_hooks=(
           *spec.training_hooks, *separate_run.hooks_of(scope.exchange.runs),
           *first),
-      scaffold=spec.scaffold and _scaffold(
-          spec.scaffold, scope, added,
-          [*unlisted, *(v for hook in first for v in hook.variables())]))
+      scaffold=spec.scaffold and _scaffold(spec.scaffold, scope, added))
 
 
 def _first_hooks(scope: elastic_scope.CopyScope,
@@ -206,12 +205,12 @@ def _task_of(config: Any, num_worker: int | None,
 
 
 def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
-              added: list[tf.Variable],
-              unlisted: list[tf.Variable]) -> tf1.train.Scaffold:
+              added: list[tf.Variable]) -> tf1.train.Scaffold:
   """Returns a copy of the scaffold that also starts the added variables."""
   local = {v.ref() for v in tf1.local_variables()}
   merged = decorator_stack.local_init_op(
-      own, [*(v for v in added if v.ref() in local), *unlisted])
+      own, [*(v for v in added if v.ref() in local),
+            *per_graph.current().unlisted])
   if own.init_fn is not None or own.init_op is not None:
     merged['init_fn'] = elastic_start.init_fn_for_centers(
         own.init_fn, scope.pairs)

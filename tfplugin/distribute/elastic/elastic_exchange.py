@@ -132,18 +132,17 @@ class Exchange:
       if pair.trainable:
         notes.add_figure(per_graph.DISTANCE, pair.local, pair.center)
 
-  def end_of_model_fn(
-      self, train_ops: Sequence, state: Collection[str],
-  ) -> tuple[tf.Operation, list[tf.Variable]]:
-    """Ends a step; returns its op and uninitialised variables; logs `state`."""
+  def end_of_model_fn(self, train_ops: Sequence,
+                      state: Collection[str]) -> tf.Operation:
+    """Returns the op that ends a step; logs the variables, also `state`."""
     unaveraged = set_values.of_step(self.pairs, train_ops, self.inputs)
     values = set_values.SetValues(
         unaveraged, self.local_step.device, self.runs)
+    tf1.logging.info('Elastic averaging: %s.',
+                     set_values.describe(self.pairs, [unaveraged], state))
     self._pairs = {copy: pair for copy, pair in self._pairs.items()
                    if pair not in values.pairs}
-    tf1.logging.info('Elastic averaging: %s.',
-                     set_values.describe(self.pairs, unaveraged, state))
-    return values.after(self.end_step(train_ops), self.due), values.variables()
+    return values.after(self.end_step(train_ops), self.due)
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
                rho: elastic.Rate) -> types.GradsAndVars:

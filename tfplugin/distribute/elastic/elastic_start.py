@@ -207,16 +207,6 @@ def start_from_centers(pairs: Sequence[elastic_pairs.Pair]) -> None:
       pair.start_from(value)
 
 
-def copy_from_center(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:
-  """Returns an op that gives all local variables their centres' values."""
-  updates = []
-  for pair in pairs:
-    value = pair.center.read_value()
-    updates += [v.assign(value, read_value=False)
-                for v in (*pair.copies, pair.local_center) if v is not None]
-  return tf.group(*updates)
-
-
 def init_fn_for_centers(own: Callable | None,
                         pairs: Sequence[elastic_pairs.Pair]) -> Callable:
   """Returns an `init_fn` that copies the values set by `own` to the centres.
@@ -282,7 +272,6 @@ class ElasticInitialization(separate_run.ExchangeThreads):
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
     self._waits = bool(task_index and not is_chief)
-    self._first = first_values.HandValues(task_index, not self._waits)
 
   def begin(self) -> None:
     """Adds the ops, before the graph is finalized."""
@@ -290,11 +279,10 @@ class ElasticInitialization(separate_run.ExchangeThreads):
     self._init_op, barrier, pairs = self._optimizer.start_from_center()
     if self._waits:
       prompt_start.check_chief_initializes(pairs[0].local.device)
-    self._first.begin(pairs, pairs[0].local.device)
-    unaveraged = set_values.merged([
-        values.unaveraged for values in self._optimizer.unaveraged])
+    self._first = first_values.hook_of_optimizer(
+        pairs, self._task_index, not self._waits, self._time_limit_secs)
     tf1.logging.info('Elastic averaging: %s.', set_values.describe(
-        [pair for pair in pairs if pair not in unaveraged.pairs], unaveraged,
+        pairs, [values.unaveraged for values in self._optimizer.unaveraged],
         ()))  # The getter makes all state local.
     self._arrived = barrier and barrier.arrived()
     self._announce = barrier and barrier.announce(self._task_index)
@@ -306,9 +294,10 @@ class ElasticInitialization(separate_run.ExchangeThreads):
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
     """Copies the centre; a TimeoutError names workers that did not start."""
-    self._first.before_start(session, self._time_limit_secs)
+    self._first.after_create_session(session, coord)
     session.run(self._init_op)
-    self._first.after_start(session)
+    if not self._waits:
+      self._first.note(session)
     if self._arrived is not None:
       session.run(self._announce)
       wait_until(lambda: session.run(self._arrived), self._task_index,

@@ -184,7 +184,7 @@ class ElasticSteps(met_updates.MetUpdates):
       return self._end_results(exchange, result)
     pairs = exchange.pairs
     changed = {'train_op': exchange.end_of_model_fn(
-        self._local_results(result.train_op), self._states.here(set))[0]}
+        self._local_results(result.train_op), self._states.here(set))}
     exchange.is_built = True
     hooks = separate_run.hooks_of(exchange.runs)
     if hasattr(result, 'training_hooks'):
