@@ -43,8 +43,8 @@ _RETURNED = (
 
 
 def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
-         false_fn: Callable[[], tf.Tensor],
-         updated: Iterable[tf.Variable]) -> tf.Tensor:
+         false_fn: Callable[[], tf.Tensor] = lambda: tf.constant(False),
+         updated: Iterable[tf.Variable] = ()) -> tf.Tensor:
   """Returns `true_fn()` where `should` is true, else `false_fn()`."""
   if not (tf1.control_flow_v2_enabled() and any(map(is_reference, updated))):
     return tf.cond(should, true_fn, false_fn)

@@ -295,7 +295,7 @@ class Exchange:
     if not is_separate:
       return branching.cond(
           due, lambda: self._exchange_ops(pairs, counters, split, start),
-          separate_run.false, written)
+          updated=written)
     self._separate = self._separate or separate_run.SeparateRun(
         self.local_step.device)
     return self._separate.end_step(

@@ -183,7 +183,7 @@ def write_if(turn: tf.Tensor | None, variable: tf.Variable, value: tf.Tensor,
   with placement.only_on(variable.device):
     return branching.cond(
         turn, lambda: branching.done([write(variable, 'update', value, rows)]),
-        lambda: tf.constant(False), [variable])
+        updated=[variable])
 
 
 def after(value: Any, operations: Sequence) -> Any:

@@ -253,8 +253,8 @@ def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
         branching.cond(
             prints.is_initialized(),
             lambda: _changed_handed_on(pairs, prints),
-            lambda: tf.constant(False),
-            [v for pair in pairs for v in (pair.center, pair.local)])]):
+            updated=[v for pair in pairs for v in (pair.center, pair.local)])
+    ]):
       done = tf.raw_ops.DestroyResourceOp(
           resource=prints.handle, ignore_lookup_error=True)
     with tf1.control_dependencies([done]):
@@ -272,7 +272,7 @@ def _changed_handed_on(pairs: Sequence[elastic_pairs.Pair],
     return branching.done(
         branching.cond(
             is_written[i], functools.partial(_handed_on, pair),
-            lambda: tf.constant(False), [pair.center, pair.local])
+            updated=[pair.center, pair.local])
         for i, pair in enumerate(pairs))
 
 

@@ -232,8 +232,7 @@ class SetValues:
                *self.variables()]
     with tf1.control_dependencies([train_op]):
       if not separate_run.is_useful(self.pairs):
-        return branching.cond(
-            due, self._exchange, separate_run.false, written)
+        return branching.cond(due, self._exchange, updated=written)
       self._run = self._run or separate_run.SeparateRun(self._device)
       return self._run.end_step(
           due, tf.zeros([], tf.int64), lambda step: self._exchange(), written,
@@ -278,7 +277,7 @@ def _taken(pair, seen) -> tf.Tensor:
 
   return branching.cond(
       tf.reduce_any(tf.not_equal(print_, seen.read_value())), take,
-      lambda: tf.constant(False), [*pair.variables(), seen])
+      updated=[*pair.variables(), seen])
 
 
 def describe(pairs: Sequence[elastic_pairs.Pair],
