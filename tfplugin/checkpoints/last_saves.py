@@ -30,7 +30,8 @@ class LastSave:
                timer: tf1.train.SecondOrStepTimer):
     """Stores the settings of one session.
 
-    `others` is a `hooks.endings.waits.LastSteps` of the other tasks. `model_dir` holds the checkpoints that a training continues from. `timer`
+    `others` is the `hooks.endings.waits.LastSteps` of the other tasks.
+    `model_dir` holds the checkpoints that a training continues from. `timer`
     gives the interval of saves while others train.
     """
     self._others = others
