@@ -170,14 +170,15 @@ class CopyScope(ElasticScope):
 
   def _create_pair(self, next_creator: Callable, **kwargs) -> tf.Variable:
     kwargs['use_resource'] = True
-    copy, center = elastic_variables.copies_of(
-        next_creator, kwargs, placement.as_within(self._devices),
-        self._create_copy)
-    if center is not None:
-      self._pairs[copy.ref()] = elastic_pairs.Pair(
-          (copy,), center, copy.trainable)
+    # Not in the body of a loop, which may make a variable.
+    with tf.init_scope():
+      with placement.as_within(self._devices):
+        center = elastic_variables.center_of(next_creator, kwargs)
+      if not center.dtype.is_floating:
+        return center
+      with placement.only_on(self.worker_device):
+        copy = elastic_variables.LocalCopy(
+            center, **elastic_variables.copy_arguments(kwargs))
+    self._pairs[copy.ref()] = elastic_pairs.Pair(
+        (copy,), center, copy.trainable)
     return copy
-
-  def _create_copy(self, create: Callable, **kwargs):
-    with placement.only_on(self.worker_device):
-      return create(**kwargs)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 from typing import Callable
 
@@ -85,28 +84,6 @@ def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
               collections=localized(kwargs.get('collections')))
 
 
-def copies_of(next_creator: Callable, kwargs: dict[str, Any],
-              server: AbstractContextManager,
-              create_copies: Callable[..., tf.Variable],
-              ) -> tuple[tf.Variable, tf.Variable | None]:
-  """Makes a centre under the variable's name, and its copies.
-
-  `create_copies` gets the creator of one copy, and its arguments, and makes one
-  or several. Returns the copies and the centre. For a variable that turns out
-  to be of a type without an average, returns the variable and None.
-  """
-  # Not in the body of a loop, which may make a variable: the copy starts from
-  # the centre.
-  with tf.init_scope():
-    with server:
-      center = center_of(next_creator, kwargs)
-    if not center.dtype.is_floating:
-      return center, None
-    return create_copies(lambda **kwargs: LocalCopy(center, **{
-        name: kwargs[name] for name in _TAKEN if name in kwargs}),
-                         **copy_arguments(kwargs)), center
-
-
 def note_copies(variable: tf.Variable, copies: Sequence[tf.Variable]) -> None:
   """Lets a `tf.custom_gradient` find `variable` by the handles of its copies.
 
@@ -129,12 +106,12 @@ class LocalCopy(_tf_internals.ResourceVariable):
   """
 
   def __init__(self, center: tf.Variable, **kwargs):
-    """Makes the copy from the centre, with `kwargs` of `tf.Variable`."""
+    """Makes the copy; `kwargs` are of the creator of the variable."""
     self._center = None
     super().__init__(
         initial_value=center.read_value(),
         name=center.name.split(':')[0] + '/local_copy',
-        **kwargs)
+        **{name: kwargs[name] for name in _TAKEN if name in kwargs})
     self._center = center
     self._graph_element = _tf_internals.graph_element(center)
 
