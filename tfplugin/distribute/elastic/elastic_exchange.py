@@ -21,7 +21,6 @@ from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.elastic import exchange_turns
 from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
@@ -78,7 +77,7 @@ class Exchange:
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
-    self.turns = exchange_turns.StepTurns()
+    self.turns = elastic_pairs.StepTurns()
     self._applied: worker_variables.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
     self.finite = conditional_update.FiniteUpdates(
@@ -255,7 +254,7 @@ class Exchange:
           elastic_pairs.write(self.local_step, 'update', steps),
           *([] if is_counted is True else [self._mark(0)]), name=name)
 
-  def make_again(self, turns: exchange_turns.StepTurns) -> None:
+  def make_again(self, turns: elastic_pairs.StepTurns) -> None:
     """Makes the exchanges of a built step again: other steps take `turns`."""
     self.turns = turns
     for run in self.runs:
@@ -315,7 +314,7 @@ class Exchange:
     rate = self._settings.rate(self._num_worker)
     start, turns = split(start)
     differences = pair_moves.receive_all(
-        pairs, exchange_turns.rates_of(rate, turns), self._wire(start),
+        pairs, elastic_pairs.rates_of(rate, turns), self._wire(start),
         self._settings.has_parts, turns)
     if not (self.finite.is_asked and pairs):
       return send(differences)
