@@ -15,9 +15,9 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
-from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.estimator import decorator_stack
@@ -142,7 +142,7 @@ def _train(call: model_fn_lib.ModelFnCall,
   decorator_stack.check_no_strategy(
       name, ', or use `tfplugin.distribute.ElasticAverageStrategy` alone')
   task = _task_of(call.config, settings.num_worker)
-  scope = elastic_scope.CopyScope(settings, task)
+  scope = elastic_variables.CopyScope(settings, task)
   interception = optimizer_interception.Interception(
       lambda optimizer: elastic_updates.ElasticUpdates(
           optimizer, scope, scope.exchange,
@@ -175,7 +175,7 @@ def _train(call: model_fn_lib.ModelFnCall,
       scaffold=spec.scaffold and _scaffold(spec.scaffold, scope, added))
 
 
-def _first_hooks(scope: elastic_scope.CopyScope,
+def _first_hooks(scope: elastic_variables.CopyScope,
                  task: cluster_task.ClusterTask) -> list:
   """Returns the hook for values that are written before the first step."""
   signal = first_values.create_signal(
@@ -204,7 +204,7 @@ def _task_of(config: Any, num_worker: int | None,
   return task
 
 
-def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
+def _scaffold(own: tf1.train.Scaffold, scope: elastic_variables.CopyScope,
               added: list[tf.Variable]) -> tf1.train.Scaffold:
   """Returns a copy of the scaffold that also starts the added variables."""
   local = {v.ref() for v in tf1.local_variables()}
@@ -218,7 +218,7 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
 
 
 def _check_honoured(interception: optimizer_interception.Interception,
-                    scope: elastic_scope.CopyScope,
+                    scope: elastic_variables.CopyScope,
                     settings: elastic_settings.ElasticSettings) -> None:
   """Raises unless a model_fn's own elastic averaging covers all of it."""
   settings.check_unused(

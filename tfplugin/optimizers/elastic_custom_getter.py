@@ -16,7 +16,6 @@ from tfplugin.distribute import branching
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.values import set_values
@@ -27,7 +26,7 @@ tf1 = tf.compat.v1
 GLOBAL_CENTER = 'global_center_variable'
 
 
-class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
+class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
   """Getter that makes a model's variables local and adds their centres.
 
   Use it with `tf.compat.v1.train.replica_device_setter`, which puts the centres

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.elastic import elastic_exchange
-from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.ops import elastic
 from tfplugin.optimizers import wrapper
 
@@ -27,7 +27,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
   """
 
   def __init__(self, optimizer: tf1.train.Optimizer,
-               scope: elastic_scope.ElasticScope,
+               scope: elastic_variables.ElasticScope,
                exchange: elastic_exchange.Exchange, rho: elastic.Rate):
     """Wraps `optimizer`; `rho` is the penalty that is still to be added."""
     if isinstance(optimizer, tf1.train.SyncReplicasOptimizer):
