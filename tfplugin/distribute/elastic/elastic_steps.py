@@ -77,7 +77,7 @@ class ElasticSteps(met_updates.MetUpdates):
       if not center.dtype.is_floating:
         return self._without_average(center)
       copies = self._create_copies(
-          functools.partial(elastic_variables.LocalCopy, center),
+          functools.partial(elastic_variables.copy_of, center),
           **elastic_variables.copy_arguments(kwargs))
     copies.pair = elastic_pairs.Pair(
         self._local_results(parameter_server_base.unwrapped(copies)), center,

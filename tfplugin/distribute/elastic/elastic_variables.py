@@ -99,6 +99,12 @@ def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
               collections=localized(kwargs.get('collections')))
 
 
+def copy_of(center: tf.Variable, **kwargs: Any) -> LocalCopy:
+  """Makes a copy of a centre; `kwargs` are of the variable's creator."""
+  return LocalCopy(center, **{
+      name: kwargs[name] for name in _TAKEN if name in kwargs})
+
+
 def note_copies(variable: tf.Variable, copies: Sequence[tf.Variable]) -> None:
   """Lets a `tf.custom_gradient` find `variable` by the handles of its copies.
 
@@ -121,12 +127,12 @@ class LocalCopy(_tf_internals.ResourceVariable):
   """
 
   def __init__(self, center: tf.Variable, **kwargs):
-    """Makes the copy; `kwargs` are of the creator of the variable."""
+    """Makes the copy from the centre, with `kwargs` of `tf.Variable`."""
     self._center = None
     super().__init__(
         initial_value=center.read_value(),
         name=center.name.split(':')[0] + '/local_copy',
-        **{name: kwargs[name] for name in _TAKEN if name in kwargs})
+        **kwargs)
     self._center = center
     self._graph_element = _tf_internals.graph_element(center)
 
@@ -331,8 +337,7 @@ class CopyScope(ElasticScope):
       if not center.dtype.is_floating:
         return center
       with placement.only_on(self.worker_device):
-        copy = LocalCopy(
-            center, **copy_arguments(kwargs))
+        copy = copy_of(center, **copy_arguments(kwargs))
     self._pairs[copy.ref()] = elastic_pairs.Pair(
         (copy,), center, copy.trainable)
     return copy
