@@ -208,13 +208,10 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_variables.CopyScope,
               added: list[tf.Variable]) -> tf1.train.Scaffold:
   """Returns a copy of the scaffold that also starts the added variables."""
   local = {v.ref() for v in tf1.local_variables()}
-  merged = decorator_stack.local_init_op(
-      own, [*(v for v in added if v.ref() in local),
-            *per_graph.current().unlisted])
-  if own.init_fn is not None or own.init_op is not None:
-    merged['init_fn'] = elastic_start.init_fn_for_centers(
-        own.init_fn, scope.pairs)
-  return tf1.train.Scaffold(copy_from_scaffold=own, **merged)
+  return elastic_start.scaffold_for_centers(
+      own, scope.pairs, **decorator_stack.local_init_op(
+          own, [*(v for v in added if v.ref() in local),
+                *per_graph.current().unlisted]))
 
 
 def _check_honoured(interception: optimizer_interception.Interception,

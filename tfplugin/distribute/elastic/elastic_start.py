@@ -233,13 +233,12 @@ def init_fn_for_centers(own: Callable | None,
 
 def scaffold_for_centers(own: tf1.train.Scaffold,
                          pairs: Sequence[elastic_pairs.Pair],
-                         ) -> tf1.train.Scaffold:
-  """Returns a scaffold like `own` whose `init_fn` reaches the centres."""
-  if own.init_fn is None:
-    return own
-  return tf1.train.Scaffold(
-      copy_from_scaffold=own,
-      init_fn=init_fn_for_centers(own.init_fn, pairs))
+                         **changed: Any) -> tf1.train.Scaffold:
+  """Returns `own` with the `changed` fields; centres get the values it sets."""
+  if own.init_fn is not None or own.init_op is not None:
+    changed['init_fn'] = init_fn_for_centers(own.init_fn, pairs)
+  return (tf1.train.Scaffold(copy_from_scaffold=own, **changed) if changed
+          else own)
 
 
 class ElasticInitialization(separate_run.ExchangeThreads):
