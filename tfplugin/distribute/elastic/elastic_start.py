@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -163,15 +164,18 @@ def create_local_step(
     task: cluster_task.ClusterTask | None = None, server: str = '',
 ) -> tf.Variable:
   """Makes the step counter; with `settings` it waits for the other workers."""
-
-  def start():
-    barrier = settings and barrier_of(settings, task.num_workers, server)
-    with tf1.control_dependencies(
-        [barrier.wait(task.training_index, time_limit.start_limit_secs())]
-        if barrier else []):
-      return tf.zeros([], tf.int64)
-
+  start = functools.partial(tf.zeros, [], tf.int64)
+  if settings is not None and settings.synchronous:
+    start = functools.partial(_start_together, settings, task, server)
   return worker_variables.create(start, LOCAL_STEP, device)
+
+
+def _start_together(settings, task, server) -> tf.Tensor:
+  """Returns the first number of steps, once all workers have started."""
+  barrier = barrier_of(settings, task.num_workers, server)
+  with tf1.control_dependencies(
+      [barrier.wait(task.training_index, time_limit.start_limit_secs())]):
+    return tf.zeros([], tf.int64)
 
 
 def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:

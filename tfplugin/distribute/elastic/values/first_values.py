@@ -54,7 +54,7 @@ class FirstValues(tf1.train.SessionRunHook):
       return
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
       self._before = worker_variables.create(
-          lambda: set_values.prints_of([
+          functools.partial(set_values.prints_of, [
               pair.first_value for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)
       # A user's own local_init_op may leave it uninitialised.
@@ -245,7 +245,8 @@ def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
     return
   with tf1.control_dependencies(None), tf1.name_scope('hand_on_init_fn'):
     prints = worker_variables.create(
-        lambda: set_values.prints_of([pair.first_value for pair in pairs]),
+        functools.partial(
+            set_values.prints_of, [pair.first_value for pair in pairs]),
         'elastic_average/before_init_fn', device, is_listed=None)
     _tf_internals.run_with_global_initializers(tf.group(
         prints.initializer, *[pair.local.initializer for pair in pairs]))
