@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -312,7 +313,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return elastic_start.ElasticInitialization(
         self, task_index, time_limit_secs, is_chief=is_chief)
 
-  def swapping_saver(self, var_list: elastic_pairs.VarList = None,
+  def swapping_saver(self, var_list: Iterable | Mapping | None = None,
                      name: str | None = 'swapping_saver',
                      **saver_kwargs) -> tf1.train.Saver:
     """Returns a Saver of the centre, under the model's own names.

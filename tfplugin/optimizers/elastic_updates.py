@@ -36,7 +36,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
     self._scope = scope
     self._exchange = exchange
     self._rho = rho
-    self._is_looking = exchange.finite.is_asked
+    self._is_looking = exchange.finite is not None
 
   def apply_gradients(self, grads_and_vars, global_step=None, name=None,
                       skip_gradients_aggregation=False):

@@ -28,6 +28,7 @@ from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
+from tfplugin.ops import nonfinite
 from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
@@ -60,9 +61,8 @@ class Exchange:
     has_gradients: Whether gradients have been applied in this step.
     is_built: Whether a model's step is; no exchange takes later variables.
     inputs: The operations of the step's features and labels.
-    finite: Checks gradients and differences, if that is asked for.
+    finite: Checks gradients and differences; None without a check.
     runs: The exchanges that a hook may run, in session runs of their own.
-    turns: Turns with other exchanges of a session step.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -80,9 +80,10 @@ class Exchange:
     self.turns = elastic_pairs.StepTurns()
     self._applied: worker_variables.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
-    self.finite = conditional_update.FiniteUpdates(
-        settings.on_nonfinite, 'elastic_average/num_nonfinite',
-        local_step.device)
+    self.finite = (None if settings.on_nonfinite == nonfinite.APPLY else
+                   conditional_update.FiniteUpdates(
+                       settings.on_nonfinite, 'elastic_average/num_nonfinite',
+                       local_step.device))
     self._overlapped = (overlapped_exchange.OverlappedExchange(
         local_step.device) if settings.overlap else None)
     self.runs = [self._overlapped] if settings.overlap else []
@@ -247,7 +248,8 @@ class Exchange:
       is_counted = (self._is_certain or not self._is_marked or
                     tf.greater(self._applied.value(), 0))
     moved = self._exchange_if_due(self.pairs, train_ops, counters, is_counted)
-    self.finite.summarize('elastic_average/nonfinite')
+    if self.finite is not None:
+      self.finite.summarize('elastic_average/nonfinite')
     with tf1.control_dependencies([*train_ops, *moved]):
       steps = self.steps_before + tf.cast(is_counted, tf.int64)
       return tf.group(
@@ -316,7 +318,7 @@ class Exchange:
     differences = pair_moves.receive_all(
         pairs, elastic_pairs.rates_of(rate, turns), self._wire(start),
         self._settings.has_parts, turns)
-    if not (self.finite.is_asked and pairs):
+    if self.finite is None or not pairs:
       return send(differences)
     is_finite = self.finite.accepted(
         [d for each in differences for d in each.of_copies],

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Union
 
 import tensorflow as tf
 
@@ -201,7 +200,6 @@ class Turn:
   ask at the same time.
 
   Attributes:
-    pairs: The variables.
     is_fixed: Whether a call in a branch has the turn, and so keeps it.
     variable: Counts the calls that asked; an int64 scalar on the worker.
   """
@@ -278,9 +276,6 @@ def rates_of(rate: elastic.Rate, turns: Sequence[tf.Tensor | None],
             for turn in turns]
   return [rate if share is None else elastic.as_type_of(share, rate) * share
           for share in shares]
-
-
-VarList = Union[Iterable, Mapping, None]
 
 
 def all_variables(pairs: Sequence[Pair],

@@ -11,16 +11,7 @@ from typing import Any
 
 
 class ContextValue:
-  """A value that a `with` changes, such as the current maker of variables.
-
-  Example:
-    >>> is_shared = ContextValue(False)
-    >>> with is_shared.being(True):
-    ...   is_shared.get()
-    True
-    >>> is_shared.get()
-    False
-  """
+  """A value that a `with` changes, such as the current maker of variables."""
 
   def __init__(self, default: Any):
     """Stores the value outside of all `with`."""
