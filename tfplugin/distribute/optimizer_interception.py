@@ -24,8 +24,8 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.updates import update_audit
-from tfplugin.distribute.variables import context_value
 
 tf1 = tf.compat.v1
 
@@ -34,7 +34,7 @@ _OWN = 'tfplugin_interceptable'
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
 # Per thread: a strategy builds each replica in a separate thread.
-_innermost = context_value.ContextValue(None)
+_innermost = per_graph.ContextValue(None)
 
 
 class Interception:

@@ -16,8 +16,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.variables import context_value
 
 tf1 = tf.compat.v1
 
@@ -29,7 +29,7 @@ _APPLY = frozenset(
 
 # The `global_step` of the `minimize` that is being called, by the user or by an
 # outer wrapper: `compute_gradients` does not get it.
-minimized_step = context_value.ContextValue(None)
+minimized_step = per_graph.ContextValue(None)
 
 
 def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:

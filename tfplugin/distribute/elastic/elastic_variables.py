@@ -24,7 +24,6 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
-from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
@@ -36,7 +35,7 @@ _TAKEN = ('trainable', 'collections', 'constraint', 'synchronization',
 _copies = per_graph.PerGraph()
 # The current maker of variables: None for a model, a scope for the state of an
 # optimizer, and `_PAIRING` for a centre and its copy, which scopes ignore.
-_maker = context_value.ContextValue(None)
+_maker = per_graph.ContextValue(None)
 _PAIRING = object()
 
 
@@ -268,7 +267,7 @@ class ElasticScope:
       yield
 
   def _create_state(self, next_creator: Callable, **kwargs):
-    if context_value.is_shared.get():
+    if per_graph.is_shared.get():
       return next_creator(**kwargs)
     collections = kwargs.get('collections') or ()
     if not self._saves_state:  # Then the worker initialises it again.
