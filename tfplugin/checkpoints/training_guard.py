@@ -278,10 +278,7 @@ class TrainingGuard:
 
 def _calls_init_fn(arguments: dict[str, Any]) -> bool:
   """Returns whether TensorFlow restores no checkpoint, and calls `init_fn`."""
-  model_dir = arguments.get('checkpoint_dir')
-  restores = arguments.get('saver') and (
-      arguments.get('checkpoint_filename_with_path') or
-      model_dir and tf1.train.latest_checkpoint(model_dir))
+  restores = arguments.get('saver') and lost_variables.checkpoint_of(arguments)
   return bool(arguments.get('init_fn') and not restores)
 
 

@@ -47,15 +47,6 @@ class StartBarrier:
   starts late, or restarts, finds all tokens and continues at once. A parameter
   server that restarts has lost the variables and the tokens, so all tasks start
   together again.
-
-  Example:
-    >>> with tf.Graph().as_default():
-    ...   barrier = StartBarrier(2, device='')
-    ...   arrived = barrier.arrived()
-    ...   with tf.compat.v1.Session() as session:
-    ...     session.run(barrier.announce(1))
-    ...     session.run(arrived).tolist()
-    [False, True]
   """
 
   def __init__(self, num_tasks: int, device: str):
