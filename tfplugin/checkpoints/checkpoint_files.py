@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 import numpy as np
@@ -122,16 +121,11 @@ def _candidates(model_dir: str) -> list[str]:
   """
   state = tf1.train.get_checkpoint_state(model_dir)
   named = [state.model_checkpoint_path] if state else []
+  saved = [(int(match['step']), match['prefix'])
+           for match in map(_INDEX.fullmatch, _names(model_dir)) if match]
   return list(dict.fromkeys(named + [
       posixpath.join(model_dir, prefix)
-      for _, prefix in sorted(_saved(model_dir), reverse=True)]))
-
-
-def _saved(model_dir: str) -> Iterator[tuple[int, str]]:
-  for name in _names(model_dir):
-    match = _INDEX.fullmatch(name)
-    if match:
-      yield int(match['step']), match['prefix']
+      for _, prefix in sorted(saved, reverse=True)]))
 
 
 def _names(model_dir: str) -> list[str]:
