@@ -229,11 +229,10 @@ def init_fn_for_centers(own: Callable | None,
 def scaffold_for_centers(own: tf1.train.Scaffold,
                          pairs: Sequence[elastic_pairs.Pair],
                          **changed: Any) -> tf1.train.Scaffold:
-  """Returns `own` with the `changed` fields; centres get the values it sets."""
+  """Returns a copy of `own`, with `changed` fields, that also sets centres."""
   if own.init_fn is not None or own.init_op is not None:
     changed['init_fn'] = init_fn_for_centers(own.init_fn, pairs)
-  return (tf1.train.Scaffold(copy_from_scaffold=own, **changed) if changed
-          else own)
+  return tf1.train.Scaffold(copy_from_scaffold=own, **changed)
 
 
 class ElasticInitialization(separate_run.ExchangeThreads):
