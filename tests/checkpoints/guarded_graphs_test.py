@@ -35,6 +35,10 @@ class _Guard:
   def __init__(self):
     self.met = []
 
+  def register(self):
+    guarded_graphs.in_place_of_save(self.save)
+    guarded_graphs.in_place_of_start(self.prepare_session)
+
   def save(self, save, saver, session, arguments):
     self.met.append(('save', arguments))
     return save(saver, session, **arguments)
@@ -54,7 +58,7 @@ class _OwnSaver(tf1.train.Saver):
 def test_a_guarded_graph_is_met(behavior, tmp_path):
   with tf.Graph().as_default(), tf1.Session() as session:
     guard = _Guard()
-    guarded_graphs.put(guard)
+    guard.register()
     tf1.get_variable('v', initializer=1.0)
     saver = _OwnSaver()
     session.run(tf1.global_variables_initializer())
@@ -71,7 +75,7 @@ def test_a_guarded_graph_is_met(behavior, tmp_path):
 def test_another_graph_and_eager_execution_are_not_met(behavior, tmp_path):
   guard = _Guard()
   with tf.Graph().as_default():
-    guarded_graphs.put(guard)
+    guard.register()
   with tf.Graph().as_default(), tf1.Session() as session:
     tf1.get_variable('v', initializer=1.0)
     session.run(tf1.global_variables_initializer())
@@ -105,10 +109,10 @@ def test_a_replacement_of_another_library_is_called_once(
     monkeypatch.setattr(tf1.train.Saver, 'save', _monitored(log))
   with tf.Graph().as_default(), tf1.Session() as session:
     guard = _Guard()
-    guarded_graphs.put(guard)
+    guard.register()
     if order != 'before':
       monkeypatch.setattr(tf1.train.Saver, 'save', _monitored(log))
-      guarded_graphs.put(guard)
+      guard.register()
     tf1.get_variable('v', initializer=1.0)
     session.run(tf1.global_variables_initializer())
     path = tf1.train.Saver().save(session, f'{tmp_path}/own', 5)
@@ -124,8 +128,8 @@ def test_a_replacement_that_was_taken_back_is_made_again(monkeypatch, tmp_path):
     guard = _Guard()
     with monkeypatch.context() as patch:
       patch.setattr(tf1.train.Saver, 'save', _monitored([]))
-      guarded_graphs.put(guard)
-    guarded_graphs.put(guard)
+      guard.register()
+    guard.register()
     tf1.get_variable('v', initializer=1.0)
     session.run(tf1.global_variables_initializer())
     tf1.train.Saver().save(session, f'{tmp_path}/own')
@@ -150,7 +154,7 @@ def test_any_other_method_stands_beside_a_replacement(
     if is_before:
       replace()
     guard = _Guard()
-    guarded_graphs.put(guard)
+    guard.register()
     guarded_graphs.before_start(lambda: met.append('start'))
     guarded_graphs.in_place_of_close(close)
     if not is_before:

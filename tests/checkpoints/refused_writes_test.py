@@ -49,9 +49,9 @@ def test_a_write_waits_while_the_directory_is_refused(
 def test_a_save_beside_the_chief_waits(tmp_path, refused):
   (tmp_path / 'a').touch()
   write = refused(3, _READONLY)
-  guard = refused_writes.PatientSaves('worker:1', 60.0)
-  assert guard.save(lambda saver, session, save_path: write(), None, None,
-                    {'save_path': str(tmp_path / 'model.ckpt')}) == 'made'
+  save = refused_writes.patient_save('worker:1', 60.0)
+  assert save(lambda saver, session, save_path: write(), None, None,
+              {'save_path': str(tmp_path / 'model.ckpt')}) == 'made'
 
 
 @pytest.mark.parametrize('error', [_os_error(errno.ENOSPC), _READONLY],

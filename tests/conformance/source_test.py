@@ -36,8 +36,6 @@ _NO_TEST = {
 _TESTED_BY = {
     'tfplugin/checkpoints/training_guard.py':
         'tests/hooks/checkpoint_guard_hook_test.py',
-    'tfplugin/distribute/elastic/elastic_scope.py':
-        'tests/optimizers/elastic_custom_getter_test.py',
     'tfplugin/optimizers/elastic_updates.py':
         'tests/distribute/updates/on_nonfinite_test.py',
     'tfplugin/report/panel.py': 'tests/report/page_test.py',

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import threading
 import weakref
 
 import pytest
@@ -222,3 +223,30 @@ def test_an_optimizer_keeps_no_graph(behavior):
     decorated_models.train(regression(graphs, lambda: optimizer))
   # TensorFlow's optimizer has a tensor of its last graph.
   assert_no_graph_lives(graphs[:1])
+
+
+def test_the_value_is_that_of_the_innermost_with():
+  value = per_graph.ContextValue('outside')
+  with pytest.raises(KeyError), value.being('outer'):
+    with value.being('inner'):
+      assert value.get() == 'inner'
+    assert value.get() == 'outer'
+    raise KeyError
+  assert value.get() == 'outside'
+
+
+def test_another_value_and_another_thread_are_left_alone():
+  value, other = (per_graph.ContextValue(0) for _ in range(2))
+  seen = []
+  with value.being(1):
+    thread = threading.Thread(target=lambda: seen.append(value.get()))
+    thread.start()
+    thread.join(10)
+    assert other.get() == 0
+  assert seen == [0]
+
+
+def test_a_function_may_be_called_within():
+  value = per_graph.ContextValue(0)
+  get = value.being(1)(value.get)
+  assert [get(), get(), value.get()] == [1, 1, 0]

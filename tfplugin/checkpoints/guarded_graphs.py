@@ -6,7 +6,7 @@ A Scaffold, a hook or a strategy may bring the Saver, and TensorFlow makes a new
 session after a failure. This module replaces `Saver.save`,
 `SessionManager.prepare_session` and `wait_for_session`, `Session.run` and
 `Session.close`.
-For graphs without a guard or another registered function they behave as before.
+For graphs without a registered function they behave as before.
 Other libraries may replace the same methods, before or after. Their
 replacements are called, and the functions of a graph are called only once.
 """
@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
-from typing import Protocol
+from typing import Union
 
 import tensorflow as tf
 
@@ -34,27 +34,19 @@ from tfplugin.distribute import per_graph
 tf1 = tf.compat.v1
 
 
-class Guard(Protocol):
-  """The replacement of a save, and of the start of a session."""
+# Of each graph, the function that replaces the save of a Saver: it saves or
+# refuses, and returns the path of the newest checkpoint, or None. It gets the
+# original function, then its arguments: the Saver, the session, and a
+# dictionary of all others by name.
+SaveFn = Callable[
+    [Callable[..., str], tf1.train.Saver, tf1.Session, dict[str, Any]],
+    Union[str, None]]
+# Likewise for `prepare_session`; returns a session whose variables are
+# initialised or restored. The original method is bound.
+PrepareFn = Callable[[Callable[..., tf1.Session], dict[str, Any]], tf1.Session]
 
-  def save(self, save: Callable[..., str], saver: tf1.train.Saver,
-           session: tf1.Session, arguments: dict[str, Any]) -> str | None:
-    """Saves or refuses; returns the path of the newest checkpoint, or None.
-
-    `save` is the original `Saver.save`, and takes `saver`, `session` and
-    `arguments` by name.
-    """
-
-  def prepare_session(self, prepare: Callable[..., tf1.Session],
-                      arguments: dict[str, Any]) -> tf1.Session:
-    """Returns a session whose variables are initialised or restored.
-
-    `prepare` is the original bound method; `arguments` has its arguments by
-    name.
-    """
-
-
-_guards = per_graph.PerGraph()
+_saves = per_graph.PerGraph()
+_starts = per_graph.PerGraph()
 _before_start = per_graph.PerGraph()
 _closings = per_graph.PerGraph()
 _errors = per_graph.PerGraph()
@@ -74,11 +66,16 @@ _EXIT_LIMIT_SECS = 60.0
 _closing_threads: set[threading.Thread] = set()
 
 
-def put(guard: Guard) -> None:
-  """Registers the guard of the current graph; replaces an earlier one."""
+def in_place_of_save(save: SaveFn) -> None:
+  """Makes `save` save the current graph; it replaces an earlier one."""
   _meet_savers()
+  _saves[tf1.get_default_graph()] = save
+
+
+def in_place_of_start(prepare_session: PrepareFn) -> None:
+  """Makes `prepare_session` start the chief's sessions, likewise."""
   _meet_session_managers()
-  _guards[tf1.get_default_graph()] = guard
+  _starts[tf1.get_default_graph()] = prepare_session
 
 
 def before_start(act: Callable[[], None]) -> None:
@@ -116,11 +113,11 @@ def _meet_savers() -> None:
     def save(self, sess, *args: Any, **kwargs: Any):
       # In eager execution there is no graph.
       graph = getattr(sess, 'graph', None)
-      guard = None if graph is None else _guards.get(graph)
+      met = None if graph is None else _saves.get(graph)
       with _entered('save', graph) as is_first:
-        if guard is None or not is_first:
+        if met is None or not is_first:
           return original(self, sess, *args, **kwargs)
-        return guard.save(
+        return met(
             lambda saver, session, save_path, **others: original(
                 saver, session, save_path, **others),
             self, sess, _by_name(_SAVE_ARGUMENTS, args, kwargs))
@@ -137,10 +134,10 @@ def _meet_session_managers() -> None:
       with _entered('start', graph) as is_first:
         if is_first:
           _act_before_start(graph)
-        guard = _guards.get(graph)
-        if guard is None or not is_first:
+        met = _starts.get(graph)
+        if met is None or not is_first:
           return original(self, *args, **kwargs)
-        return guard.prepare_session(
+        return met(
             lambda master, **others: original(self, master, **others),
             _by_name(_PREPARE_ARGUMENTS, args, kwargs))
 

@@ -8,7 +8,6 @@ import posixpath
 import time
 from typing import Any
 from typing import Callable
-from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -16,19 +15,6 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 _LOOK_SECS = 5.0
-
-
-class Others(Protocol):
-  """The other tasks that train; see `hooks.endings.waits.LastSteps`."""
-
-  def comes_after(self, global_step: int) -> bool:
-    """Returns whether a checkpoint of this step waits for the end."""
-
-  def awaits_others(self) -> bool:
-    """Returns whether there are others."""
-
-  def wait(self, while_waiting: Callable[[], None]) -> None:
-    """Waits for the last step of each."""
 
 
 class LastSave:
@@ -40,10 +26,11 @@ class LastSave:
   same step before. In that case, or after a postponed save, this class saves.
   """
 
-  def __init__(self, others: Others, model_dir: str | None,
+  def __init__(self, others: Any, model_dir: str | None,
                timer: tf1.train.SecondOrStepTimer):
     """Stores the settings of one session.
 
+    `others` is the `hooks.endings.waits.LastSteps` of the other tasks.
     `model_dir` holds the checkpoints that a training continues from. `timer`
     gives the interval of saves while others train.
     """

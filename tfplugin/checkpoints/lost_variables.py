@@ -106,6 +106,13 @@ def split(variables: Sequence[tf.Variable]
   return of_servers, [v for v in variables if id(v) not in servers]
 
 
+def checkpoint_of(arguments: dict[str, Any]) -> str | None:
+  """Returns the checkpoint that `SessionManager.prepare_session` restores."""
+  directory = arguments.get('checkpoint_dir')
+  return arguments.get('checkpoint_filename_with_path') or (
+      tf1.train.latest_checkpoint(directory) if directory else None)
+
+
 class OwnVariables:
   """Restores the variables that were lost with the chief, and no others.
 
@@ -127,16 +134,12 @@ class OwnVariables:
               arguments: dict[str, Any]) -> None:
     """Restores them, if the process has just begun.
 
-    `who` names the task in messages. `arguments` of
-    `SessionManager.prepare_session` name a checkpoint, or a directory, whose
-    newest checkpoint is used.
+    `who` names the task in messages; `arguments` are as of `checkpoint_of`.
     """
     if self._saver is None or not session.run(self._missing).size:
       return
     session.run(self._initialize)
-    checkpoint = arguments.get('checkpoint_filename_with_path')
-    if not checkpoint and arguments.get('checkpoint_dir'):
-      checkpoint = tf1.train.latest_checkpoint(arguments['checkpoint_dir'])
+    checkpoint = checkpoint_of(arguments)
     if checkpoint:
       self._saver.restore(session, checkpoint)
       tf1.logging.info('%s restores its own variables from '

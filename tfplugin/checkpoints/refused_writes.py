@@ -94,28 +94,17 @@ def _try(directory: str) -> None:
     file.write(b'\0')
 
 
-class PatientSaves:
-  """A `guarded_graphs.Guard` whose saves wait for the file system.
+def patient_save(who: str, limit_secs: float) -> Callable[..., str | None]:
+  """Returns a `guarded_graphs.SaveFn` that waits for the file system.
 
   For a worker that saves beside the chief, as synchronous ones do.
   """
 
-  def __init__(self, who: str, limit_secs: float):
-    """Stores the task's name and the limit of each wait in seconds."""
-    self._who = who
-    self._limit_secs = limit_secs
-
-  def save(self, save: Callable[..., str], saver: tf1.train.Saver,
-           session: tf1.Session, arguments: dict[str, Any]) -> str | None:
-    """Implements `guarded_graphs.Guard`."""
+  def save_patiently(save, saver, session, arguments):
     return written(lambda: save(saver, session, **arguments),
-                   posixpath.dirname(arguments['save_path']), self._who,
-                   self._limit_secs)
+                   posixpath.dirname(arguments['save_path']), who, limit_secs)
 
-  def prepare_session(self, prepare: Callable[..., tf1.Session],
-                      arguments: dict[str, Any]) -> tf1.Session:
-    """Implements `guarded_graphs.Guard`."""
-    return prepare(**arguments)
+  return save_patiently
 
 
 def reason(error: Exception) -> str | None:

@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from tfplugin.checkpoints import lost_variables
 from tfplugin.distribute import placement
+from tfplugin.distribute.sessions import membership
 
 tf1 = tf.compat.v1
 
@@ -53,15 +54,11 @@ class RunMark:
     with tf1.control_dependencies(None), tf1.name_scope('run_mark'), (
         placement.only_on(server.replace(
             device_type='CPU', device_index=0).to_string())):
-      table = tf.raw_ops.MutableHashTableV2(
-          key_dtype=tf.string, value_dtype=tf.int64, shared_name=_TABLE)
+      table = membership.Table(_TABLE)
       self._written = tf1.placeholder(tf.int64, [])
-      self._write = tf.raw_ops.LookupTableInsertV2(
-          table_handle=table, keys=tf.constant(_KEY), values=self._written)
+      self._write = table.insert(tf.constant(_KEY), self._written)
       with tf1.control_dependencies(after):
-        self.number = tf.raw_ops.LookupTableFindV2(
-            table_handle=table, keys=tf.constant(_KEY),
-            default_value=tf.zeros([], tf.int64))
+        self.number = table.find(tf.constant(_KEY))
 
   def write(self, session: tf1.Session, number: int) -> None:
     """Writes the mark."""

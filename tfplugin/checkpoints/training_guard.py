@@ -44,7 +44,7 @@ tf1 = tf.compat.v1
 
 
 class TrainingGuard:
-  """A `guarded_graphs.Guard`; make it when all variables exist.
+  """Saves and starts of a graph; make it when all variables exist.
 
   Attributes:
     is_to_stop: Whether a listener has asked for the end of the training.
@@ -93,7 +93,7 @@ class TrainingGuard:
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
            session: tf1.Session, arguments: dict[str, Any]) -> str | None:
-    """Implements `guarded_graphs.Guard`."""
+    """Saves or refuses, as a `guarded_graphs.SaveFn`."""
     if not arguments.get('write_state', True):
       return save(saver, session, **arguments)
     # Other workers train on: every message about this save has one step.
@@ -144,7 +144,7 @@ class TrainingGuard:
 
   def prepare_session(self, prepare: Callable[..., tf1.Session],
                       arguments: dict[str, Any]) -> tf1.Session:
-    """Implements `guarded_graphs.Guard`."""
+    """Starts a session, as a `guarded_graphs.PrepareFn`."""
     saver, model_dir = arguments.get('saver'), arguments.get('checkpoint_dir')
     # TensorFlow writes the graph when a session begins.
     refused_writes.wait_until_writable(model_dir, self._who,
@@ -278,10 +278,7 @@ class TrainingGuard:
 
 def _calls_init_fn(arguments: dict[str, Any]) -> bool:
   """Returns whether TensorFlow restores no checkpoint, and calls `init_fn`."""
-  model_dir = arguments.get('checkpoint_dir')
-  restores = arguments.get('saver') and (
-      arguments.get('checkpoint_filename_with_path') or
-      model_dir and tf1.train.latest_checkpoint(model_dir))
+  restores = arguments.get('saver') and lost_variables.checkpoint_of(arguments)
   return bool(arguments.get('init_fn') and not restores)
 
 

@@ -9,7 +9,7 @@ from tfplugin.distribute.elastic.elastic_average_strategy import (
   ElasticAverageStrategy,
 )
 from tfplugin.distribute.elastic.elastic_settings import ElasticOptions
-from tfplugin.distribute.packed.packed_parameter_server_strategy import (
+from tfplugin.distribute.parameter_server_base import (
   PackedParameterServerStrategy,
 )
 from tfplugin.distribute.shards.cross_shard_strategy import CrossShardStrategy

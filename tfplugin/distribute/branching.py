@@ -57,8 +57,8 @@ def updating(variables: Iterable[tf.Variable]) -> Iterator[None]:
 
 
 def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
-         false_fn: Callable[[], tf.Tensor],
-         updated: Iterable[tf.Variable]) -> tf.Tensor:
+         false_fn: Callable[[], tf.Tensor] = lambda: tf.constant(False),
+         updated: Iterable[tf.Variable] = ()) -> tf.Tensor:
   """Returns `true_fn()` where `should` is true, else `false_fn()`."""
   with updating(updated):
     return tf.cond(should, true_fn, false_fn)

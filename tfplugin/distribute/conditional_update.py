@@ -243,16 +243,11 @@ class FiniteUpdates:
   """
 
   def __init__(self, on_nonfinite: str, name: str, device: str = ''):
-    """Prepares updates on the worker's device, with a counter of that name."""
+    """Prepares checked updates on a device, with a counter of that name."""
     self.on_nonfinite = on_nonfinite
     self.num_nonfinite: worker_variables.WorkerCounter | None = None
     self._name = name
     self._device = device
-
-  @property
-  def is_asked(self) -> bool:
-    """True if updates are checked."""
-    return self.on_nonfinite != nonfinite.APPLY
 
   def apply(self, optimizer: tf1.train.Optimizer,
             grads_and_vars: types.GradsAndVars,
@@ -261,7 +256,7 @@ class FiniteUpdates:
     """Runs `optimizer.apply_gradients` where the gradients are finite."""
     grads_and_vars = list(grads_and_vars)
     known = [(g, v) for g, v in grads_and_vars if g is not None]
-    if not (self.is_asked and known):
+    if not known:
       return optimizer.apply_gradients(
           grads_and_vars, global_step, name, **kwargs)
     return apply_gradients_if(

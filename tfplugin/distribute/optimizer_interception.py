@@ -16,7 +16,6 @@ Interceptions nest: the outer one wraps the wrapper of the inner one.
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import functools
 import threading
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
@@ -41,7 +41,7 @@ _restore = contextlib.ExitStack()
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
 # Per thread: a strategy builds each replica in a separate thread.
-_innermost = contextvars.ContextVar('_innermost', default=None)
+_innermost = per_graph.ContextValue(None)
 
 
 class Interception:
@@ -87,17 +87,17 @@ class Interception:
           f'{tf.distribute.get_strategy()!r}. Leave out its scope.')
     self._outer = _innermost.get()
     self._strategy = tf.distribute.get_strategy()
-    with _as_innermost(self), applications_met(_meet):
+    with _innermost.being(self), applications_met(_meet):
       yield
 
   def apply(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
             *args: Any, **kwargs: Any):
     """Applies gradients with the wrapper of `optimizer`."""
     if not self._only(optimizer):
-      with _as_innermost(self._outer):
+      with _innermost.being(self._outer):
         return _meet(apply_gradients, optimizer, *args, **kwargs)
     step = tf1.train.get_global_step()
-    with _as_innermost(self._outer), self.audit.passing([
+    with _innermost.being(self._outer), self.audit.passing([
         *tf1.trainable_variables(), *([] if step is None else [step])]):
       if holds(optimizer, self._kind):
         self.honoured.append(optimizer)
@@ -159,15 +159,6 @@ def _current() -> Interception | None:
   """Returns the innermost interception of the current code, or None."""
   innermost = _innermost.get()
   return innermost if innermost is not None and innermost.is_here() else None
-
-
-@contextlib.contextmanager
-def _as_innermost(interception: Interception | None) -> Iterator[None]:
-  token = _innermost.set(interception)
-  try:
-    yield
-  finally:
-    _innermost.reset(token)
 
 
 @contextlib.contextmanager

@@ -13,10 +13,11 @@ from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
-from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.estimator import decorator_stack
@@ -141,7 +142,7 @@ def _train(call: model_fn_lib.ModelFnCall,
   decorator_stack.check_no_strategy(
       name, ', or use `tfplugin.distribute.ElasticAverageStrategy` alone')
   task = _task_of(call.config, settings.num_worker)
-  scope = elastic_scope.CopyScope(settings, task)
+  scope = elastic_variables.CopyScope(settings, task)
   interception = optimizer_interception.Interception(
       lambda optimizer: elastic_updates.ElasticUpdates(
           optimizer, scope, scope.exchange,
@@ -162,7 +163,7 @@ def _train(call: model_fn_lib.ModelFnCall,
   scope.exchange.inputs = graph_order.operations_of(tf.nest.flatten(
       [call.arguments.get('features'), call.arguments.get('labels')],
       expand_composites=True))
-  train_op, unlisted = scope.exchange.end_of_model_fn(
+  train_op = scope.exchange.end_of_model_fn(
       [spec.train_op], {variable.op.name for variable in scope.state})
   first = _first_hooks(scope, task)
   added = [*scope.exchange.variables(), *(
@@ -171,12 +172,10 @@ def _train(call: model_fn_lib.ModelFnCall,
       train_op=train_op, training_hooks=(
           *spec.training_hooks, *separate_run.hooks_of(scope.exchange.runs),
           *first),
-      scaffold=spec.scaffold and _scaffold(
-          spec.scaffold, scope, added,
-          [*unlisted, *(v for hook in first for v in hook.variables())]))
+      scaffold=spec.scaffold and _scaffold(spec.scaffold, scope, added))
 
 
-def _first_hooks(scope: elastic_scope.CopyScope,
+def _first_hooks(scope: elastic_variables.CopyScope,
                  task: cluster_task.ClusterTask) -> list:
   """Returns the hook for values that are written before the first step."""
   signal = first_values.create_signal(
@@ -205,21 +204,18 @@ def _task_of(config: Any, num_worker: int | None,
   return task
 
 
-def _scaffold(own: tf1.train.Scaffold, scope: elastic_scope.CopyScope,
-              added: list[tf.Variable],
-              unlisted: list[tf.Variable]) -> tf1.train.Scaffold:
+def _scaffold(own: tf1.train.Scaffold, scope: elastic_variables.CopyScope,
+              added: list[tf.Variable]) -> tf1.train.Scaffold:
   """Returns a copy of the scaffold that also starts the added variables."""
   local = {v.ref() for v in tf1.local_variables()}
-  merged = decorator_stack.local_init_op(
-      own, [*(v for v in added if v.ref() in local), *unlisted])
-  if own.init_fn is not None or own.init_op is not None:
-    merged['init_fn'] = elastic_start.init_fn_for_centers(
-        own.init_fn, scope.pairs)
-  return tf1.train.Scaffold(copy_from_scaffold=own, **merged)
+  return elastic_start.scaffold_for_centers(
+      own, scope.pairs, **decorator_stack.local_init_op(
+          own, [*(v for v in added if v.ref() in local),
+                *per_graph.current().unlisted]))
 
 
 def _check_honoured(interception: optimizer_interception.Interception,
-                    scope: elastic_scope.CopyScope,
+                    scope: elastic_variables.CopyScope,
                     settings: elastic_settings.ElasticSettings) -> None:
   """Raises unless a model_fn's own elastic averaging covers all of it."""
   settings.check_unused(

@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import dataclasses
 import functools
 import inspect
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -18,6 +15,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.packed import packing
 from tfplugin.distribute.sessions import prompt_start
@@ -25,7 +23,8 @@ from tfplugin.estimator import decorator_stack
 
 # The decorators whose steps read parameter servers in few messages.
 _PACKING = frozenset((decorator_stack.CLIP, decorator_stack.DROP_STALE))
-_is_inside = contextvars.ContextVar('_is_inside', default=False)
+# Whether a decorator builds a step around the current code.
+_is_inside = per_graph.ContextValue(False)
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 
 
@@ -102,7 +101,8 @@ def decorate(model_fn: types.ModelFn | None,
     if takes_all:
       arguments = {**_needed(signature, is_method), **arguments}
     owner = arguments.pop(names[0]) if is_method else None
-    with _outermost() as is_outermost:
+    is_outermost = not _is_inside.get()
+    with _is_inside.being(True):
       spec = _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
                                   given['config'])))
     if is_outermost and _PACKING.intersection([name, *inner]):
@@ -114,16 +114,6 @@ def decorate(model_fn: types.ModelFn | None,
   decorated.__signature__ = shown
   decorator_stack.mark(decorated, (name, *inner) if name else inner)
   return decorated
-
-
-@contextlib.contextmanager
-def _outermost() -> Iterator[bool]:
-  """Yields whether no other decorator builds a step around the code inside."""
-  token = _is_inside.set(True)
-  try:
-    yield token.old_value is not True
-  finally:
-    _is_inside.reset(token)
 
 
 def _pack_reads(spec: Any) -> None:

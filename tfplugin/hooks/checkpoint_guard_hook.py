@@ -112,7 +112,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
       if self._task.trains and not self._task.num_ps:
         refused_writes.wait_until_writable(self._model_dir, self._task.name,
                                            self._space_limit_secs)
-        guarded_graphs.put(refused_writes.PatientSaves(
+        guarded_graphs.in_place_of_save(refused_writes.patient_save(
             self._task.name, self._space_limit_secs))
       return
     telemetry_hook.global_step_for(self)
@@ -125,7 +125,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
         self._task.name, has_servers=bool(self._task.num_ps),
         space_limit_secs=self._space_limit_secs, listeners=self._listeners,
         last_save=self._make_last_save())
-    guarded_graphs.put(self._guard)
+    guarded_graphs.in_place_of_save(self._guard.save)
+    guarded_graphs.in_place_of_start(self._guard.prepare_session)
     guarded_graphs.in_place_of_close(guarded_graphs.close_in_time)
 
   def before_run(self, run_context) -> tf1.train.SessionRunArgs | None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +16,7 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
+from tfplugin.distribute.elastic.values import first_values
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
 from tfplugin.optimizers import elastic_updates
@@ -289,7 +291,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     for pair in pairs:
       pair.keep_local_center(self._rho)
     # The first centre of every worker's graph is on the same server.
-    start = tf.group(elastic_start.copy_from_center(pairs), *(
+    start = tf.group(first_values.copy_from_centers(pairs), *(
         values.start_from_centers() for values in self.unaveraged))
     return start, elastic_start.barrier_of(
         self._settings, self.num_worker, pairs[0].center.device), pairs
@@ -311,7 +313,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     return elastic_start.ElasticInitialization(
         self, task_index, time_limit_secs, is_chief=is_chief)
 
-  def swapping_saver(self, var_list: elastic_pairs.VarList = None,
+  def swapping_saver(self, var_list: Iterable | Mapping | None = None,
                      name: str | None = 'swapping_saver',
                      **saver_kwargs) -> tf1.train.Saver:
     """Returns a Saver of the centre, under the model's own names.

@@ -16,10 +16,8 @@ from tfplugin.distribute import branching
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.elastic import exchange_turns
 from tfplugin.distribute.elastic.values import set_values
 
 tf1 = tf.compat.v1
@@ -28,7 +26,7 @@ tf1 = tf.compat.v1
 GLOBAL_CENTER = 'global_center_variable'
 
 
-class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
+class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
   """Getter that makes a model's variables local and adds their centres.
 
   Use it with `tf.compat.v1.train.replica_device_setter`, which puts the centres
@@ -174,12 +172,12 @@ class ElasticAverageCustomGetter(elastic_scope.ElasticScope):
         again.update(dict.fromkeys(calls))
         self._share(pairs, (*calls, exchange), is_inside)
     for call in again:
-      call.make_again(exchange_turns.StepTurns(self._turns[call]))
-    exchange.turns = exchange_turns.StepTurns(self._turns[exchange])
+      call.make_again(elastic_pairs.StepTurns(self._turns[call]))
+    exchange.turns = elastic_pairs.StepTurns(self._turns[exchange])
 
   def _share(self, pairs, calls, is_fixed):
     """Gives `pairs` a turn of their own, for the exchanges of `calls`."""
-    new = exchange_turns.Turn(pairs, self.worker_device, is_fixed)
+    new = elastic_pairs.Turn(pairs, self.worker_device, is_fixed)
     self._made.append(new.variable)
     for pair in pairs:
       if pair in self._turn_of:

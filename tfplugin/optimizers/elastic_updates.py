@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute.elastic import elastic_exchange
-from tfplugin.distribute.elastic import elastic_scope
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.ops import elastic
 from tfplugin.optimizers import wrapper
 
@@ -27,7 +27,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
   """
 
   def __init__(self, optimizer: tf1.train.Optimizer,
-               scope: elastic_scope.ElasticScope,
+               scope: elastic_variables.ElasticScope,
                exchange: elastic_exchange.Exchange, rho: elastic.Rate):
     """Wraps `optimizer`; `rho` is the penalty that is still to be added."""
     if isinstance(optimizer, tf1.train.SyncReplicasOptimizer):
@@ -36,7 +36,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
     self._scope = scope
     self._exchange = exchange
     self._rho = rho
-    self._is_looking = exchange.finite.is_asked
+    self._is_looking = exchange.finite is not None
 
   def apply_gradients(self, grads_and_vars, global_step=None, name=None,
                       skip_gradients_aggregation=False):

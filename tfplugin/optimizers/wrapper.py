@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import functools
 import inspect
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.packed import packing
 
 tf1 = tf.compat.v1
@@ -29,7 +29,7 @@ _APPLY = frozenset(
 
 # The `global_step` of the `minimize` that is being called, by the user or by an
 # outer wrapper: `compute_gradients` does not get it.
-minimized_step = contextvars.ContextVar('minimized_step', default=None)
+minimized_step = per_graph.ContextValue(None)
 
 
 def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
@@ -117,12 +117,8 @@ class OptimizerWrapper(tf1.train.Optimizer):
     """
     more = {key: kwargs.pop(key) for key in list(kwargs)
             if key not in _MINIMIZE}
-    token = minimized_step.set(global_step)
-    try:
-      with _passing(self, more):
-        return super().minimize(loss, global_step, *args, **kwargs)
-    finally:
-      minimized_step.reset(token)
+    with minimized_step.being(global_step), _passing(self, more):
+      return super().minimize(loss, global_step, *args, **kwargs)
 
   def compute_gradients(
       self,

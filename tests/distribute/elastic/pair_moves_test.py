@@ -19,7 +19,8 @@ _WORKER = '/job:worker/task:0'
 
 
 def _move(pair, moving_rate):
-  return pair_moves.move(pair, pair_moves.differences_of(pair, moving_rate))
+  differences, = pair_moves.receive_all([pair], [moving_rate])
+  return pair_moves.move(pair, differences)
 
 
 def _pair(center=0.0, device='', use_resource=True, **kwargs):
@@ -131,7 +132,8 @@ def test_int8_loses_nothing_of_copy_centre_and_feedback(behavior, by_rows):
     if by_rows:
       pair.touched = tf1.get_variable(
           'touched', initializer=touched, use_resource=True)
-    differences = pair_moves.differences_of(pair, 0.25, pair_moves.Wire('int8'))
+    differences, = pair_moves.receive_all(
+        [pair], [0.25], pair_moves.Wire('int8'))
     _run(session, pair, copy, pair_moves.move(pair, differences))
     local, moved, kept = session.run([pair.local, pair.center, pair.feedback])
   np.testing.assert_allclose(

@@ -14,7 +14,6 @@ import tensorflow as tf
 import tfplugin
 from tests.distribute.elastic import transfers
 from tests.helpers import strategy_worker
-from tfplugin.distribute.packed import packed_parameter_server_strategy
 
 tf1 = tf.compat.v1
 
@@ -179,7 +178,7 @@ def _hand(wrap, **settings):
 FORMS = {
     'plain, strategy': Form(functools.partial(
         by_strategy,
-        packed_parameter_server_strategy.PackedParameterServerStrategy)),
+        tfplugin.distribute.PackedParameterServerStrategy)),
     'drop, strategy': Form(functools.partial(by_strategy, functools.partial(
         tfplugin.distribute.DropStaleGradientStrategy, staleness=4))),
     'clip, strategy': Form(functools.partial(by_strategy, _clipping)),

@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 
 tf1 = tf.compat.v1
@@ -22,7 +22,7 @@ tf1 = tf.compat.v1
 Role = elastic_variables.Role
 
 # Whether replicas compute with the centres instead of their copies.
-_reads_centers = context_value.ContextValue(False)
+_reads_centers = per_graph.ContextValue(False)
 
 
 class ElasticReplicatedVariable(_tf_internals.MirroredVariable):

@@ -21,7 +21,6 @@ from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.elastic import exchange_turns
 from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
@@ -29,6 +28,7 @@ from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
+from tfplugin.ops import nonfinite
 from tfplugin.ops import wire_types
 
 tf1 = tf.compat.v1
@@ -61,9 +61,8 @@ class Exchange:
     has_gradients: Whether gradients have been applied in this step.
     is_built: Whether a model's step is; no exchange takes later variables.
     inputs: The operations of the step's features and labels.
-    finite: Checks gradients and differences, if that is asked for.
+    finite: Checks gradients and differences; None without a check.
     runs: The exchanges that a hook may run, in session runs of their own.
-    turns: Turns with other exchanges of a session step.
   """
 
   def __init__(self, settings: elastic_settings.ElasticSettings,
@@ -78,12 +77,13 @@ class Exchange:
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self._use_locking = use_locking
-    self.turns = exchange_turns.StepTurns()
+    self.turns = elastic_pairs.StepTurns()
     self._applied: worker_variables.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
-    self.finite = conditional_update.FiniteUpdates(
-        settings.on_nonfinite, 'elastic_average/num_nonfinite',
-        local_step.device)
+    self.finite = (None if settings.on_nonfinite == nonfinite.APPLY else
+                   conditional_update.FiniteUpdates(
+                       settings.on_nonfinite, 'elastic_average/num_nonfinite',
+                       local_step.device))
     self._overlapped = (overlapped_exchange.OverlappedExchange(
         local_step.device) if settings.overlap else None)
     self.runs = [self._overlapped] if settings.overlap else []
@@ -132,18 +132,17 @@ class Exchange:
       if pair.trainable:
         notes.add_figure(per_graph.DISTANCE, pair.local, pair.center)
 
-  def end_of_model_fn(
-      self, train_ops: Sequence, state: Collection[str],
-  ) -> tuple[tf.Operation, list[tf.Variable]]:
-    """Ends a step; returns its op and uninitialised variables; logs `state`."""
+  def end_of_model_fn(self, train_ops: Sequence,
+                      state: Collection[str]) -> tf.Operation:
+    """Returns the op that ends a step; logs the variables, also `state`."""
     unaveraged = set_values.of_step(self.pairs, train_ops, self.inputs)
     values = set_values.SetValues(
         unaveraged, self.local_step.device, self.runs)
+    tf1.logging.info('Elastic averaging: %s.',
+                     set_values.describe(self.pairs, [unaveraged], state))
     self._pairs = {copy: pair for copy, pair in self._pairs.items()
                    if pair not in values.pairs}
-    tf1.logging.info('Elastic averaging: %s.',
-                     set_values.describe(self.pairs, unaveraged, state))
-    return values.after(self.end_step(train_ops), self.due), values.variables()
+    return values.after(self.end_step(train_ops), self.due)
 
   def adjusted(self, grads_and_vars: types.GradsAndVars,
                rho: elastic.Rate) -> types.GradsAndVars:
@@ -249,14 +248,15 @@ class Exchange:
       is_counted = (self._is_certain or not self._is_marked or
                     tf.greater(self._applied.value(), 0))
     moved = self._exchange_if_due(self.pairs, train_ops, counters, is_counted)
-    self.finite.summarize('elastic_average/nonfinite')
+    if self.finite is not None:
+      self.finite.summarize('elastic_average/nonfinite')
     with tf1.control_dependencies([*train_ops, *moved]):
       steps = self.steps_before + tf.cast(is_counted, tf.int64)
       return tf.group(
           elastic_pairs.write(self.local_step, 'update', steps),
           *([] if is_counted is True else [self._mark(0)]), name=name)
 
-  def make_again(self, turns: exchange_turns.StepTurns) -> None:
+  def make_again(self, turns: elastic_pairs.StepTurns) -> None:
     """Makes the exchanges of a built step again: other steps take `turns`."""
     self.turns = turns
     for run in self.runs:
@@ -296,7 +296,7 @@ class Exchange:
     if not is_separate:
       return branching.cond(
           due, lambda: self._exchange_ops(pairs, counters, split, start),
-          separate_run.false, written)
+          updated=written)
     self._separate = self._separate or separate_run.SeparateRun(
         self.local_step.device)
     return self._separate.end_step(
@@ -316,9 +316,9 @@ class Exchange:
     rate = self._settings.rate(self._num_worker)
     start, turns = split(start)
     differences = pair_moves.receive_all(
-        pairs, exchange_turns.rates_of(rate, turns), self._wire(start),
+        pairs, elastic_pairs.rates_of(rate, turns), self._wire(start),
         self._settings.has_parts, turns)
-    if not (self.finite.is_asked and pairs):
+    if self.finite is None or not pairs:
       return send(differences)
     is_finite = self.finite.accepted(
         [d for each in differences for d in each.of_copies],

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -46,15 +47,6 @@ class StartBarrier:
   starts late, or restarts, finds all tokens and continues at once. A parameter
   server that restarts has lost the variables and the tokens, so all tasks start
   together again.
-
-  Example:
-    >>> with tf.Graph().as_default():
-    ...   barrier = StartBarrier(2, device='')
-    ...   arrived = barrier.arrived()
-    ...   with tf.compat.v1.Session() as session:
-    ...     session.run(barrier.announce(1))
-    ...     session.run(arrived).tolist()
-    [False, True]
   """
 
   def __init__(self, num_tasks: int, device: str):
@@ -163,15 +155,18 @@ def create_local_step(
     task: cluster_task.ClusterTask | None = None, server: str = '',
 ) -> tf.Variable:
   """Makes the step counter; with `settings` it waits for the other workers."""
-
-  def start():
-    barrier = settings and barrier_of(settings, task.num_workers, server)
-    with tf1.control_dependencies(
-        [barrier.wait(task.training_index, time_limit.start_limit_secs())]
-        if barrier else []):
-      return tf.zeros([], tf.int64)
-
+  start = functools.partial(tf.zeros, [], tf.int64)
+  if settings is not None and settings.synchronous:
+    start = functools.partial(_start_together, settings, task, server)
   return worker_variables.create(start, LOCAL_STEP, device)
+
+
+def _start_together(settings, task, server) -> tf.Tensor:
+  """Returns the first number of steps, once all workers have started."""
+  barrier = barrier_of(settings, task.num_workers, server)
+  with tf1.control_dependencies(
+      [barrier.wait(task.training_index, time_limit.start_limit_secs())]):
+    return tf.zeros([], tf.int64)
 
 
 def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
@@ -207,16 +202,6 @@ def start_from_centers(pairs: Sequence[elastic_pairs.Pair]) -> None:
       pair.start_from(value)
 
 
-def copy_from_center(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:
-  """Returns an op that gives all local variables their centres' values."""
-  updates = []
-  for pair in pairs:
-    value = pair.center.read_value()
-    updates += [v.assign(value, read_value=False)
-                for v in (*pair.copies, pair.local_center) if v is not None]
-  return tf.group(*updates)
-
-
 def init_fn_for_centers(own: Callable | None,
                         pairs: Sequence[elastic_pairs.Pair]) -> Callable:
   """Returns an `init_fn` that copies the values set by `own` to the centres.
@@ -243,13 +228,11 @@ def init_fn_for_centers(own: Callable | None,
 
 def scaffold_for_centers(own: tf1.train.Scaffold,
                          pairs: Sequence[elastic_pairs.Pair],
-                         ) -> tf1.train.Scaffold:
-  """Returns a scaffold like `own` whose `init_fn` reaches the centres."""
-  if own.init_fn is None:
-    return own
-  return tf1.train.Scaffold(
-      copy_from_scaffold=own,
-      init_fn=init_fn_for_centers(own.init_fn, pairs))
+                         **changed: Any) -> tf1.train.Scaffold:
+  """Returns a copy of `own`, with `changed` fields, that also sets centres."""
+  if own.init_fn is not None or own.init_op is not None:
+    changed['init_fn'] = init_fn_for_centers(own.init_fn, pairs)
+  return tf1.train.Scaffold(copy_from_scaffold=own, **changed)
 
 
 class ElasticInitialization(separate_run.ExchangeThreads):
@@ -282,7 +265,6 @@ class ElasticInitialization(separate_run.ExchangeThreads):
     self._task_index = task_index
     self._time_limit_secs = time_limit_secs
     self._waits = bool(task_index and not is_chief)
-    self._first = first_values.HandValues(task_index, not self._waits)
 
   def begin(self) -> None:
     """Adds the ops, before the graph is finalized."""
@@ -290,11 +272,10 @@ class ElasticInitialization(separate_run.ExchangeThreads):
     self._init_op, barrier, pairs = self._optimizer.start_from_center()
     if self._waits:
       prompt_start.check_chief_initializes(pairs[0].local.device)
-    self._first.begin(pairs, pairs[0].local.device)
-    unaveraged = set_values.merged([
-        values.unaveraged for values in self._optimizer.unaveraged])
+    self._first = first_values.hook_of_optimizer(
+        pairs, self._task_index, not self._waits, self._time_limit_secs)
     tf1.logging.info('Elastic averaging: %s.', set_values.describe(
-        [pair for pair in pairs if pair not in unaveraged.pairs], unaveraged,
+        pairs, [values.unaveraged for values in self._optimizer.unaveraged],
         ()))  # The getter makes all state local.
     self._arrived = barrier and barrier.arrived()
     self._announce = barrier and barrier.announce(self._task_index)
@@ -306,9 +287,10 @@ class ElasticInitialization(separate_run.ExchangeThreads):
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
     """Copies the centre; a TimeoutError names workers that did not start."""
-    self._first.before_start(session, self._time_limit_secs)
+    self._first.after_create_session(session, coord)
     session.run(self._init_op)
-    self._first.after_start(session)
+    if not self._waits:
+      self._first.note(session)
     if self._arrived is not None:
       session.run(self._announce)
       wait_until(lambda: session.run(self._arrived), self._task_index,

@@ -70,10 +70,15 @@ class ElasticSteps(met_updates.MetUpdates):
         tf.distribute.in_cross_replica_context())  # A hook makes it.
     if role is not Role.ELASTIC or is_late:
       return super()._create_variable(next_creator, **kwargs)
-    copies, center = elastic_variables.copies_of(
-        next_creator, kwargs, self._on_server(), self._create_copies)
-    if center is None:
-      return self._without_average(copies)
+    # Not in the body of a loop, which may make a variable.
+    with tf.init_scope():
+      with self._on_server():
+        center = elastic_variables.center_of(next_creator, kwargs)
+      if not center.dtype.is_floating:
+        return self._without_average(center)
+      copies = self._create_copies(
+          functools.partial(elastic_variables.copy_of, center),
+          **elastic_variables.copy_arguments(kwargs))
     copies.pair = elastic_pairs.Pair(
         self._local_results(parameter_server_base.unwrapped(copies)), center,
         copies.trainable)
@@ -184,7 +189,7 @@ class ElasticSteps(met_updates.MetUpdates):
       return self._end_results(exchange, result)
     pairs = exchange.pairs
     changed = {'train_op': exchange.end_of_model_fn(
-        self._local_results(result.train_op), self._states.here(set))[0]}
+        self._local_results(result.train_op), self._states.here(set))}
     exchange.is_built = True
     hooks = separate_run.hooks_of(exchange.runs)
     if hasattr(result, 'training_hooks'):

@@ -97,7 +97,7 @@ def seen_of(pair: elastic_pairs.Pair, wire: Wire | None = None,
 
 
 def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
-                   wire: Wire | None = None, seen: Seen | None = None,
+                   wire: Wire | None, seen: Seen,
                    turn: tf.Tensor | None = None) -> Differences:
   """Returns the differences that an exchange of one variable moves.
 
@@ -105,10 +105,8 @@ def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
 
   The centre crosses the network once. `wire` is the smaller type on the network
   of a variable with one copy; None keeps the variable's type. `seen` is the
-  result of `seen_of` at the worker; None: TensorFlow sends it. The rate is 0
-  where `turn` is false.
+  result of `seen_of`, maybe at the worker. The rate is 0 where `turn` is false.
   """
-  seen = seen or seen_of(pair, wire, None, moving_rate)
   if is_rounded(pair, wire):
     return _rounded_differences(pair, moving_rate, wire, seen, turn)
   differences = []

@@ -139,20 +139,37 @@ def read_present(otherwise: int) -> tf.Tensor:
   It is `otherwise` before the first number is written. Each run reads it anew.
   """
   with placement.only_on(_SERVER):
-    return tf.raw_ops.LookupTableFindV2(
-        table_handle=_table(), keys=tf.constant(_KEY),
-        default_value=tf.constant(otherwise, tf.int64))
+    return Table(_TABLE).find(tf.constant(_KEY), otherwise)
 
 
 def write_present(number: tf.Tensor) -> tf.Operation:
   """Returns the op that writes that number, on the current device."""
-  return tf.raw_ops.LookupTableInsertV2(
-      table_handle=_table(), keys=tf.constant(_KEY), values=number)
+  return Table(_TABLE).insert(tf.constant(_KEY), number)
 
 
-def _table() -> tf.Tensor:
-  return tf.raw_ops.MutableHashTableV2(
-      key_dtype=tf.string, value_dtype=tf.int64, shared_name=_TABLE)
+class Table:
+  """A table from names to numbers, on the current device."""
+
+  def __init__(self, shared_name: str):
+    """Adds it to the current graph."""
+    self._table = tf.raw_ops.MutableHashTableV2(
+        key_dtype=tf.string, value_dtype=tf.int64, shared_name=shared_name)
+
+  def contents(self) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns all names, and their numbers."""
+    return tuple(tf.raw_ops.LookupTableExportV2(
+        table_handle=self._table, Tkeys=tf.string, Tvalues=tf.int64))
+
+  def find(self, names: tf.Tensor, otherwise: int = 0) -> tf.Tensor:
+    """Returns the numbers of names, `otherwise` for unknown ones."""
+    return tf.raw_ops.LookupTableFindV2(
+        table_handle=self._table, keys=names,
+        default_value=tf.constant(otherwise, tf.int64))
+
+  def insert(self, names: tf.Tensor, numbers: tf.Tensor) -> tf.Operation:
+    """Returns the op that sets the numbers of names."""
+    return tf.raw_ops.LookupTableInsertV2(
+        table_handle=self._table, keys=names, values=numbers)
 
 
 def session_config(task: cluster_task.ClusterTask,

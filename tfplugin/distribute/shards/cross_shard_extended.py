@@ -13,6 +13,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
@@ -22,7 +23,6 @@ from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.updates import met_updates
-from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
@@ -46,9 +46,9 @@ class GroupReduction(met_updates.MetUpdates):
 
   def __init__(self, *args: Any, **kwargs: Any):
     # Gradients that are applied inside are summed again if they are sums.
-    self.summing_totals = context_value.Inside()
+    self.summing_totals = per_graph.Inside()
     # Gradients that are applied inside are sums over shards.
-    self.applying_sums = context_value.Inside()
+    self.applying_sums = per_graph.Inside()
     super().__init__(*args, **kwargs)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):

@@ -20,7 +20,6 @@ from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
-from tfplugin.distribute.variables import context_value
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
@@ -122,8 +121,8 @@ class _Gates:
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
       default_factory=dict)
-  passing: context_value.Inside = dataclasses.field(
-      default_factory=context_value.Inside)
+  passing: per_graph.Inside = dataclasses.field(
+      default_factory=per_graph.Inside)
   counts_nonfinite: bool = False
   counters: _Counters | None = None
   own_counts: list[tuple[tf.Operation, tf.Tensor, tf.Tensor]] = (

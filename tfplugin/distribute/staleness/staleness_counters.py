@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import staleness as staleness_ops
 
@@ -83,7 +82,7 @@ class StalenessCounters:
   def _made(self, global_step, worker_device) -> WorkerCounters:
     prefix, counter_name = _free_names(self._name)
     with tf1.name_scope(None), _beside(global_step), \
-        context_value.is_shared.being(True):
+        per_graph.is_shared.being(True):
       stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
     device = '' if tf.distribute.has_strategy() else worker_device
     return WorkerCounters(

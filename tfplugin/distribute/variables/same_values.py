@@ -77,13 +77,6 @@ def are_same(values: Sequence[Any]) -> bool:
   Random numbers are never the same. The result is False where it cannot be
   known. `values` has one nest of tensors, numbers and variables for each
   replica.
-
-  Example:
-    >>> with tf.Graph().as_default():
-    ...   v = tf.compat.v1.get_variable('v', initializer=1.0)
-    ...   x = [tf.compat.v1.placeholder(tf.float32) for _ in range(2)]
-    ...   print(are_same([v + 1.0, v + 1.0]), are_same([v + x[0], v + x[1]]))
-    True False
   """
   first, *others = [tf.nest.flatten(value, expand_composites=True)
                     for value in values]

@@ -76,12 +76,6 @@ class WorkerCounter:
 
   Variables created:
     <name>: int64, [], local; on the worker.
-
-  Example:
-    >>> counter = WorkerCounter('steps')
-    >>> _ = counter.increment(), counter.increment()
-    >>> int(counter.value())
-    2
   """
 
   def __init__(self, name: str, device: str = ''):

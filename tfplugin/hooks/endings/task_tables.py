@@ -74,9 +74,11 @@ class Board:
     self._numbers = tf1.placeholder(tf.int64, [None])
     self._most = tf1.placeholder(tf.int64, [])
     self._text = tf1.placeholder(tf.string, [])
-    self._marks = _Table(MARKS)
-    self._steps = _Table(_STEPS)
-    self._cluster = _Table(_CLUSTER)
+    self._marks = membership.Table(MARKS)
+    self._steps = membership.Table(_STEPS)
+    self._cluster = membership.Table(_CLUSTER)
+    self._read = [self._marks.contents(), self._steps.contents()]
+    self._describe = self._cluster.contents()
     self._lock = tf.CriticalSection(shared_name='tfplugin_task_tables')
     self._insert_steps = self._steps.insert(self._tasks, self._numbers)
     with tf1.control_dependencies([self._insert_steps]):
@@ -95,7 +97,7 @@ class Board:
 
   def read(self) -> dict[str, int] | None:
     """Returns the marks by task, and takes over the steps."""
-    seen = self._run([self._marks.contents, self._steps.contents], {})
+    seen = self._run(self._read, {})
     if seen is None:
       return None
     marks, steps = (
@@ -144,7 +146,7 @@ class Board:
 
   def description(self) -> str | None:
     """Returns the description of the cluster; '' if there is none."""
-    seen = self._run(self._cluster.contents, {})
+    seen = self._run(self._describe, {})
     if seen is None:
       return None
     return ''.join(text.decode() for text in seen[0])
@@ -169,7 +171,7 @@ class Board:
     return self._lock.execute(change)
 
   def _claimed(self, held: tf.Tensor) -> tf.Tensor:
-    marks = self._marks.contents_now()[1]
+    marks = self._marks.contents()[1]
     is_here = (marks > 0) & (marks % _NUM_STATES <= PRESENT)
     may = tf.reduce_sum(tf.cast(is_here, tf.int64)) < self._most
     return tf.where(tf.equal(held, 0) & may,
@@ -192,25 +194,3 @@ class Board:
       tf1.logging.info('No answer from %s: %s', self._name, e.message)
       self.close()
       return None
-
-
-class _Table:
-  """A table from names to numbers, in the current graph."""
-
-  def __init__(self, shared_name: str):
-    self._table = tf.raw_ops.MutableHashTableV2(
-        key_dtype=tf.string, value_dtype=tf.int64, shared_name=shared_name)
-    self.contents = self.contents_now()
-
-  def contents_now(self) -> tuple[tf.Tensor, tf.Tensor]:
-    return tuple(tf.raw_ops.LookupTableExportV2(
-        table_handle=self._table, Tkeys=tf.string, Tvalues=tf.int64))
-
-  def find(self, names: tf.Tensor) -> tf.Tensor:
-    return tf.raw_ops.LookupTableFindV2(
-        table_handle=self._table, keys=names,
-        default_value=tf.zeros([], tf.int64))
-
-  def insert(self, names: tf.Tensor, values: tf.Tensor) -> tf.Operation:
-    return tf.raw_ops.LookupTableInsertV2(
-        table_handle=self._table, keys=names, values=values)

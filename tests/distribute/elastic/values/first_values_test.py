@@ -72,9 +72,13 @@ def _train(tmp_path, form, writer, where):
     write = WRITERS[writer](w, path)
     hooks.append(_Hook(write if where == 'hook' else None, w.value()))
     loss = tf.reduce_sum(w * features) * 0.0
-    scaffold = tf1.train.Scaffold(
-        init_fn=lambda scaffold, session: write(session)
-    ) if where == 'init_fn' else None
+    scaffold = None
+    if where == 'init_fn':
+      scaffold = tf1.train.Scaffold(
+          init_fn=lambda scaffold, session: write(session))
+    elif where == 'init_op':
+      with tf1.control_dependencies([tf1.global_variables_initializer()]):
+        scaffold = tf1.train.Scaffold(init_op=tf.group(w.assign([5.0, 5.0])))
     return tf1.estimator.EstimatorSpec(
         mode, loss=loss, scaffold=scaffold, training_hooks=[hooks[-1]],
         train_op=tf1.train.GradientDescentOptimizer(1.0).minimize(
@@ -100,6 +104,15 @@ def test_what_is_written_before_the_first_step_is_everywhere(
     form, writer, where, tmp_path, behavior):
   del behavior
   copies, w = _train(tmp_path, form, writer, where)
+  np.testing.assert_array_equal(w, [5.0, 5.0])
+  np.testing.assert_array_equal(copies, np.full_like(copies, 5.0))
+
+
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_what_an_init_op_of_the_program_writes_is_everywhere(
+    form, tmp_path, behavior):
+  del behavior
+  copies, w = _train(tmp_path, form, 'fed', 'init_op')
   np.testing.assert_array_equal(w, [5.0, 5.0])
   np.testing.assert_array_equal(copies, np.full_like(copies, 5.0))
 

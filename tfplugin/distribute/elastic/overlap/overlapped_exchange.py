@@ -106,16 +106,15 @@ class OverlappedExchange(separate_run.SeparateRun):
       in_flight = self._in_flight.read_value()
       has_ended = tf.logical_and(
           in_flight, tf.logical_or(due, self._done.size() > 0))
-    false = separate_run.false
-    has_come = branching.cond(has_ended, self._done.dequeue, false, [])
+    has_come = branching.cond(has_ended, self._done.dequeue)
     taken = branching.cond(
-        has_come, lambda: self._take(pairs, snapshots), false, written)
+        has_come, lambda: self._take(pairs, snapshots), updated=written)
     with tf1.control_dependencies([taken]):
       # A failed exchange ends the exchanges; its thread reports the error.
       begins = tf.logical_and(
           due, tf.logical_or(has_come, tf.logical_not(in_flight)))
       return branching.cond(
-          begins, lambda: self._begin(pairs, snapshots, step), false, written)
+          begins, lambda: self._begin(pairs, snapshots, step), updated=written)
 
   def _take(self, pairs, snapshots):
     with update_audit.OF_RULES.passing([pair.local for pair in pairs]):

@@ -106,7 +106,7 @@ class SeparateRun:
       # In the control dependencies of the caller.
       in_step = tf.where(due, step, tf.constant(_NOT_DUE, tf.int64))
       starts = tf.logical_and(due, tf.equal(self._failed.size(), 0))
-      waited = branching.cond(starts, lambda: self._wait(step), false, [])
+      waited = branching.cond(starts, lambda: self._wait(step))
     made, number, taken = self.build(make, written, in_step)
     with placement.only_on(self._device):
       ended = tf.identity(made)
@@ -130,9 +130,9 @@ class SeparateRun:
         taken = self._begun.dequeue()
         number = tf.identity(taken if in_step is None else in_step)
         is_step = tf.greater_equal(number, 0)
-      made = branching.cond(is_step, lambda: make(number), false, written)
+      made = branching.cond(is_step, lambda: make(number), updated=written)
       with tf1.control_dependencies([made]):
-        told = branching.cond(is_step, self._tell, false, [])
+        told = branching.cond(is_step, self._tell)
       with tf1.control_dependencies([told]), placement.only_on(self._device):
         run = tf.identity(number)
     needed = graph_order.upstream([made.op], stop=lambda op: op is number.op)
@@ -173,11 +173,6 @@ def is_useful(pairs: Iterable[elastic_pairs.Pair]) -> bool:
     return False
   return any(packing.is_remote(pair.center.device, pair.local.device)
              for pair in pairs)
-
-
-def false() -> tf.Tensor:
-  """Returns the result of a branch that does nothing."""
-  return tf.constant(False)
 
 
 def _emptied(queue: tf.queue.QueueBase) -> tf.Tensor:

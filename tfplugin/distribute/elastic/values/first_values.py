@@ -54,7 +54,7 @@ class FirstValues(tf1.train.SessionRunHook):
       return
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
       self._before = worker_variables.create(
-          lambda: set_values.prints_of([
+          functools.partial(set_values.prints_of, [
               pair.first_value for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)
       # A user's own local_init_op may leave it uninitialised.
@@ -75,10 +75,6 @@ class FirstValues(tf1.train.SessionRunHook):
                for v in tf1.local_variables() if v.op.name in counts]
       self._steps = [number for number, _ in steps]
       self._exchanges = [number // period for number, period in steps]
-
-  def variables(self) -> list[tf.Variable]:
-    """Returns the added variable, which a session must initialise."""
-    return [self._before] if self._pairs else []
 
   def begin(self) -> None:
     """Leaves the initialiser of the signal to `after_create_session`."""
@@ -149,24 +145,25 @@ class FollowFirstValues(tf1.train.SessionRunHook):
   """
 
   def __init__(self, pairs: Sequence[elastic_pairs.Pair], signal: tf.Variable,
-               chief: str):
+               chief: str, who: str = 'This worker',
+               time_limit_secs: float | None = None):
     """Adds the ops; all variables must exist."""
-    self._chief = chief
-    self._time_limit_secs = time_limit.start_limit_secs()
+    self._chief, self._who = chief, who
+    self._time_limit_secs = time_limit_secs or time_limit.start_limit_secs()
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
       self._is_signalled = signal.is_initialized()
-      self._to_copies = [_assign(pair.copies, pair.center, pair)
-                         for pair in pairs]
-
-  def variables(self) -> list[tf.Variable]:
-    """Returns an empty list: the hook adds no variable."""
-    return []
+      self._to_copies = copy_from_centers(pairs)
 
   def after_create_session(self, session: tf1.Session, coord) -> None:
     """Waits for the chief; at the time limit warns and continues."""
     del coord
-    wait_for_signal(session, self._is_signalled, 'This worker', self._chief,
-                    self._time_limit_secs)
+    patience = time_limit.Patience(self._who, self._time_limit_secs)
+    try:
+      while not session.run(self._is_signalled):
+        patience.check(f'{self._chief} to write the first values', '')
+        time.sleep(_POLL_SECS)
+    except TimeoutError as error:
+      tf1.logging.warning('%s It starts from the values of the centre.', error)
     session.run(self._to_copies)
 
 
@@ -177,18 +174,6 @@ def hooks_of(pairs: Sequence[elastic_pairs.Pair], device: str,
   if is_chief:
     return [FirstValues(pairs, device, signal)]
   return [FollowFirstValues(pairs, signal, chief)] if chief else []
-
-
-def wait_for_signal(session: tf1.Session, is_signalled: tf.Tensor, who: str,
-                    chief: str, time_limit_secs: float) -> None:
-  """Waits until the chief's hooks have written; warns at the time limit."""
-  patience = time_limit.Patience(who, time_limit_secs)
-  try:
-    while not session.run(is_signalled):
-      patience.check(f'{chief} to write the first values', '')
-      time.sleep(_POLL_SECS)
-  except TimeoutError as error:
-    tf1.logging.warning('%s It starts from the values of the centre.', error)
 
 
 def create_signal(server: str, is_chief: bool,
@@ -218,59 +203,34 @@ def _assign(variables: Sequence[tf.Variable], value: tf.Variable,
                     for variable in (*variables, *views)])
 
 
-class HandValues:
-  """Part of the hook of an `ElasticAverageOptimizer`.
+def copy_from_centers(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:
+  """Returns an op that gives all local variables their centres' values."""
+  return tf.group(*[_assign(pair.copies, pair.center, pair) for pair in pairs])
 
-  A copy made by the getter starts from the variable's initial value, and a hook
-  then overwrites it with the centre's. This would discard the assignments of a
-  Scaffold's `init_fn`. So they are copied to the centre before local variables
-  are initialised.
+
+def hook_of_optimizer(
+    pairs: Sequence[elastic_pairs.Pair], task_index: int, is_chief: bool,
+    time_limit_secs: float) -> tf1.train.SessionRunHook:
+  """Returns the first part of the hook of an `ElasticAverageOptimizer`.
+
+  A copy made by the getter starts from the variable's initial value, and the
+  hook then overwrites it with the centre's. This would discard the assignments
+  of a Scaffold's `init_fn`. So they are copied to the centre before local
+  variables are initialised.
   """
-
-  def __init__(self, task_index: int, is_chief: bool):
-    """Stores the worker; the other workers start from the chief's values."""
-    self._task_index = task_index
-    self._is_chief = is_chief
-    self._values: FirstValues | None = None
-    self._is_signalled = None
-
-  def begin(self, pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
-    """Adds the ops; all variables must exist. `device` is the worker's."""
-    server = pairs[0].center.device
-    signal = None
-    if server and server != device:
-      signal = create_signal(
-          server, self._is_chief, is_awaited=False)
-      if not self._is_chief:
-        self._is_signalled = signal.is_initialized()
-    if self._is_chief:
-      self._values = FirstValues(pairs, device, signal)
-      self._values.begin()
-      _hand_on_init_fn(pairs, device)
-
-  def before_start(self, session: tf1.Session, time_limit_secs: float) -> None:
-    """Copies the chief's values; another worker waits until the chief has."""
-    if self._values is not None:
-      self._values.after_create_session(session, None)
-    elif self._is_signalled is not None:
-      wait_for_signal(
-          session, self._is_signalled, f'Worker {self._task_index}',
-          'the chief', time_limit_secs)
-
-  def after_start(self, session: tf1.Session) -> None:
-    """Notes the values that the copies start from."""
-    if self._values is not None:
-      self._values.note(session)
-
-  def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
-    """Copies, before the first step, the values that later hooks wrote."""
-    if self._values is not None:
-      self._values.before_run(run_context)
-
-  def end(self, session: tf1.Session) -> None:
-    """Warns if no step of the chief has reached the centre."""
-    if self._values is not None:
-      self._values.end(session)
+  server, device = pairs[0].center.device, pairs[0].local.device
+  signal = None
+  if server and server != device:
+    signal = create_signal(server, is_chief, is_awaited=False)
+  if is_chief:
+    hook = FirstValues(pairs, device, signal)
+    hook.begin()
+    _hand_on_init_fn(pairs, device)
+    return hook
+  if signal is None:
+    return tf1.train.SessionRunHook()
+  return FollowFirstValues((), signal, 'the chief', f'Worker {task_index}',
+                           time_limit_secs)
 
 
 def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
@@ -285,7 +245,8 @@ def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
     return
   with tf1.control_dependencies(None), tf1.name_scope('hand_on_init_fn'):
     prints = worker_variables.create(
-        lambda: set_values.prints_of([pair.first_value for pair in pairs]),
+        functools.partial(
+            set_values.prints_of, [pair.first_value for pair in pairs]),
         'elastic_average/before_init_fn', device, is_listed=None)
     _tf_internals.run_with_global_initializers(tf.group(
         prints.initializer, *[pair.local.initializer for pair in pairs]))
@@ -293,8 +254,8 @@ def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
         branching.cond(
             prints.is_initialized(),
             lambda: _changed_handed_on(pairs, prints),
-            lambda: tf.constant(False),
-            [v for pair in pairs for v in (pair.center, pair.local)])]):
+            updated=[v for pair in pairs for v in (pair.center, pair.local)])
+    ]):
       done = tf.raw_ops.DestroyResourceOp(
           resource=prints.handle, ignore_lookup_error=True)
     with tf1.control_dependencies([done]):
@@ -312,7 +273,7 @@ def _changed_handed_on(pairs: Sequence[elastic_pairs.Pair],
     return branching.done(
         branching.cond(
             is_written[i], functools.partial(_handed_on, pair),
-            lambda: tf.constant(False), [pair.center, pair.local])
+            updated=[pair.center, pair.local])
         for i, pair in enumerate(pairs))
 
 

@@ -64,12 +64,6 @@ class Unaveraged(NamedTuple):
     return [*self.shared, *self.counted]
 
 
-def merged(several: Sequence[Unaveraged]) -> Unaveraged:
-  """Returns the variables of several calls of an optimizer."""
-  return Unaveraged([pair for each in several for pair in each.shared],
-                    [pair for each in several for pair in each.counted])
-
-
 def of_step(pairs: Sequence[elastic_pairs.Pair], train_ops: Sequence[Any],
             inputs: Sequence[tf.Operation] = ()) -> Unaveraged:
   """Returns the variables without an average in the step of `train_ops`.
@@ -238,8 +232,7 @@ class SetValues:
                *self.variables()]
     with tf1.control_dependencies([train_op]):
       if not separate_run.is_useful(self.pairs):
-        return branching.cond(
-            due, self._exchange, separate_run.false, written)
+        return branching.cond(due, self._exchange, updated=written)
       self._run = self._run or separate_run.SeparateRun(self._device)
       return self._run.end_step(
           due, tf.zeros([], tf.int64), lambda step: self._exchange(), written,
@@ -284,25 +277,27 @@ def _taken(pair, seen) -> tf.Tensor:
 
   return branching.cond(
       tf.reduce_any(tf.not_equal(print_, seen.read_value())), take,
-      lambda: tf.constant(False), [*pair.variables(), seen])
+      updated=[*pair.variables(), seen])
 
 
 def describe(pairs: Sequence[elastic_pairs.Pair],
-             unaveraged: Unaveraged, state: Collection[str]) -> str:
+             unaveraged: Sequence[Unaveraged], state: Collection[str]) -> str:
   """Returns a log line of the variables of each kind; `state` is local."""
-  every = [*pairs, *unaveraged.pairs]
-  centers = {pair.center.op.name for pair in every}
+  centers = {pair.center.op.name for pair in pairs}
+  shared = [pair for each in unaveraged for pair in each.shared]
+  counted = [pair for each in unaveraged for pair in each.counted]
+  averaged = [pair for pair in pairs if pair not in (*shared, *counted)]
   kinds = {
-      'trained and averaged': [p for p in pairs if p.trainable],
-      'statistics, averaged': [p for p in pairs if not p.trainable],
-      'shared': list(unaveraged.shared),
-      'counted by each worker': unaveraged.counted}
+      'trained and averaged': [p for p in averaged if p.trainable],
+      'statistics, averaged': [p for p in averaged if not p.trainable],
+      'shared': shared,
+      'counted by each worker': counted}
   names = {kind: [p.center.op.name for p in of_kind]
            for kind, of_kind in kinds.items()}
   names['shared'] += [
       v.op.name for v in tf1.global_variables()
       if v.op.name not in centers and v.op.name not in state]
-  copies = {id(copy) for p in every for copy in p.copies}
+  copies = {id(copy) for p in pairs for copy in p.copies}
   names['local to each worker'] = [
       v.op.name for v in tf1.local_variables()
       if id(v) not in copies and v.op.name not in centers] + [

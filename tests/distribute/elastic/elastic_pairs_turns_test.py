@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic import exchange_turns
 
 tf1 = tf.compat.v1
 
@@ -19,7 +18,7 @@ def _pairs(count):
 
 def _turn(pairs, calls_before=0):
   """A turn that another call has taken, if there was one."""
-  turn = exchange_turns.Turn(pairs)
+  turn = elastic_pairs.Turn(pairs)
   for _ in range(calls_before):
     tf1.add_to_collection('before', turn.take(tf.constant(True)))
   return turn
@@ -31,7 +30,7 @@ def test_a_number_has_the_turns_of_the_variables(behavior, taken):
   a, b, c = _pairs(3)
   with tf.Graph().as_default():
     all_turns = [_turn([pair], not mine) for pair, mine in zip((a, b), taken)]
-    turns = exchange_turns.StepTurns([*all_turns, _turn([])])
+    turns = elastic_pairs.StepTurns([*all_turns, _turn([])])
     due = tf.constant(True)
     with tf1.control_dependencies(tf1.get_collection('before')):
       number = turns.join(tf.constant(7, tf.int64), [a, b, c], due)
@@ -50,7 +49,7 @@ def test_a_call_in_a_branch_gets_its_turn_in_each_run(behavior):
   """Under v2 behaviour it compared with a count that was read too late."""
   del behavior
   with tf.Graph().as_default():
-    turn = exchange_turns.Turn([])
+    turn = elastic_pairs.Turn([])
     should = tf1.placeholder(tf.bool, [])
     takes = [tf.cond(should, lambda: turn.take(tf.constant(True)),
                      lambda: False) for _ in range(4)]
@@ -64,12 +63,12 @@ def test_a_call_in_a_branch_gets_its_turn_in_each_run(behavior):
 
 def test_without_turns_the_number_is_that_of_the_step():
   pairs = _pairs(2)
-  turns = exchange_turns.StepTurns()
+  turns = elastic_pairs.StepTurns()
   assert turns.join(7, pairs, True) == 7
   assert turns.split(7, pairs) == (7, [None, None])
 
 
 def test_the_rate_is_0_without_a_turn():
-  rates = exchange_turns.rates_of(
+  rates = elastic_pairs.rates_of(
       0.25, [None, tf.constant(True), tf.constant(False)])
   assert [float(rate) for rate in rates] == [0.25, 0.25, 0.0]
