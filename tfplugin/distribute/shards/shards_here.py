@@ -3,7 +3,7 @@
 """Shards that the current code runs on, of every kind, and sums over them.
 
 Each kind of shards has a size, a sum over a group, and the factor of a shard's
-loss. It applies the gradients of all shards once. The sums:
+loss. The sums:
 
   tf.distribute replicas:  an all-reduce by the strategy, also of the shards of
                            a decorator; a TPUStrategy uses the TPU's own op.
@@ -17,7 +17,6 @@ The TPU path has been checked as a graph; it was built, not run.
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import Any
 
 import tensorflow as tf
@@ -59,7 +58,10 @@ def _check_number(x: Any) -> all_reduce.Summand:
 
 
 class Shards:
-  """The shards of one computation; `size` is their number."""
+  """The shards of one computation; `size` is their number.
+
+  Without a subclass it is one shard: no distribution, or a single replica.
+  """
 
   def __init__(self, size: int):
     """Stores the number of shards."""
@@ -89,22 +91,21 @@ class Shards:
         reduction, groups_lib.group_size(groups, self.size),
         self._loss_divisor())
 
-  def apply(self, call: Any, grads_and_vars: types.GradsAndVars,
-            groups: groups_lib.GroupAssignment):
-    """Applies the sums of the gradients over this shard's group.
-
-    `call` is an optimizer's call. Its `apply` applies the gradients unchanged,
-    and `apply_once` sums them over all replicas, as `apply_sums` does if it
-    `takes_sums`. `per_copy` returns a function for gradients that are sums
-    already, each replica's for its own copy of the variables.
-    """
-    return call.apply(self.sums(grads_and_vars, groups))
-
   def sums(self, grads_and_vars: types.GradsAndVars,
-           groups: groups_lib.GroupAssignment) -> list:
-    """Returns (group's sum, variable) tuples; a gradient of None stays None."""
+           groups: groups_lib.GroupAssignment,
+           sums_totals: bool = True) -> list:
+    """Returns (group's sum, variable) tuples; a gradient of None stays None.
+
+    `sums_totals` says whether a gradient that is a sum over shards which share
+    variables is summed again, as on TPU.
+    """
+    del sums_totals
     return [(g if g is None else self.sum(g, groups), v)
             for g, v in grads_and_vars]
+
+  def applying_sums(self) -> contextlib.AbstractContextManager:
+    """Returns a context in which an optimizer applies `sums`."""
+    return contextlib.nullcontext()
 
   def _sum(self, x, groups):
     raise NotImplementedError
@@ -112,14 +113,6 @@ class Shards:
   def _loss_divisor(self) -> int:
     """Returns the number that TensorFlow divides a loss by."""
     return 1
-
-
-class OneShard(Shards):
-  """One shard: no distribution, or a single replica or tower."""
-
-  def __init__(self):
-    """Sets the size to 1."""
-    super().__init__(1)
 
 
 class TpuShards(Shards):
@@ -154,18 +147,6 @@ class Processes(Shards):
 class Replicas(Shards):
   """The replicas of a strategy."""
 
-  def apply(self, call, grads_and_vars, groups):
-    """See base class."""
-    if groups_lib.group_size(groups, self.size) < self.size:
-      apply = call.per_copy()  # May refuse, before anything is summed.
-      return apply(self.sums(grads_and_vars, groups))
-    summing = getattr(
-        tf.distribute.get_strategy().extended, 'summing_totals', None)
-    if call.takes_sums:
-      return call.apply_sums(grads_and_vars, summing)
-    with contextlib.nullcontext() if summing is None else summing:
-      return call.apply_once(grads_and_vars)
-
   def _sum(self, x, groups):
     return all_reduce.all_reduce_sum(x, groups)
 
@@ -181,16 +162,17 @@ class SharingReplicas(Replicas):
   group of shard 0.
   """
 
-  def apply(self, call, grads_and_vars, groups):
+  def sums(self, grads_and_vars, groups, sums_totals=True):
     """See base class."""
     group = next(group for group in groups or [range(self.size)]
                  if 0 in group)
-    extended = tf.distribute.get_strategy().extended
-    total = functools.partial(extended.sum_over, group, getattr(
-        call, 'sums_totals', True))
-    with extended.applying_sums:
-      return call.apply([
-          (g if g is None else total(g), v) for g, v in grads_and_vars])
+    sum_over = tf.distribute.get_strategy().extended.sum_over
+    return [(g if g is None else sum_over(group, sums_totals, g), v)
+            for g, v in grads_and_vars]
+
+  def applying_sums(self):
+    """See base class."""
+    return tf.distribute.get_strategy().extended.applying_sums
 
 
 def cross_replica_sum(
@@ -271,13 +253,13 @@ def _in_this_process(caller: str) -> tuple[Shards, str]:
   """Returns the shards of this process or its strategy, and a name for them."""
   if shard_models.is_in_shard():
     size = tf.distribute.get_strategy().num_shards
-    return (SharingReplicas(size) if size > 1 else OneShard()), 'shards'
+    return (SharingReplicas(size) if size > 1 else Shards(1)), 'shards'
   if tf.distribute.has_strategy():
     strategy = tf.distribute.get_strategy()
     name = type(strategy).__name__
     if tf.distribute.in_cross_replica_context():
       raise RuntimeError(_CROSS_REPLICA.format(caller, name))
     size = strategy.num_replicas_in_sync
-    return (Replicas(size) if size > 1 else OneShard()), f'replicas of {name}'
+    return (Replicas(size) if size > 1 else Shards(1)), f'replicas of {name}'
   size = _tf_internals.number_of_tpu_shards()
-  return (OneShard() if size is None else TpuShards(size)), 'TPU shards'
+  return (Shards(1) if size is None else TpuShards(size)), 'TPU shards'
