@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Collection
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute.shards import group_assignment as groups_lib
-from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
@@ -160,27 +158,6 @@ class _PlainOptimizer(_Optimizer):
   _sums_totals = False
 
 
-class _ShardStrategy(shared_shards.SharedShards):
-  """Shards whose losses are scaled by the optimizer alone."""
-
-  def __init__(self, devices: Sequence[str], reduction: str,
-               groups: groups_lib.GroupAssignment):
-    num_shards = len(devices)
-    self._group_size = groups_lib.group_size(groups, num_shards)
-    self.reduced_together = self._group_size if reduction == _MEAN else 1
-    super().__init__(devices, [1.0 / self._group_size] * num_shards,
-                     group_assignment=groups)
-
-  @property
-  def divided_by_keras(self) -> int:
-    """The size of a group: a shard sees only its group."""
-    return self._group_size
-
-  def scaling_losses(self) -> contextlib.AbstractContextManager:
-    """Makes v1 optimizers minimise their part of the loss of all shards."""
-    return shard_loss.ScalesLoss.scaling_losses(self)
-
-
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 reduction: str, groups: groups_lib.GroupAssignment,
                 broadcast: Collection[str]):
@@ -203,7 +180,8 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
     with interceptions[-1].active():
       return call(**own)
 
-  strategy = _ShardStrategy(devices, reduction, groups)
+  strategy = shared_shards.SharedShards(
+      devices, reduction=reduction, group_assignment=groups)
   _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
   decorator_stack.check_spec(specs[0], decorator_stack.CROSS_SHARD)
   decorator_stack.check_applied(

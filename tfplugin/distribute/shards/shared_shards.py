@@ -25,6 +25,7 @@ from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
 
@@ -48,18 +49,23 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   def __init__(self, devices: Sequence[str],
                loss_weights: Sequence[batch_parts.Weight] | None = None,
                shares_of_rows: Sequence[batch_parts.Weight] | None = None,
+               reduction: str | None = None,
                group_assignment: groups_lib.GroupAssignment = None):
     """Makes a strategy for one graph, with a shard on each of `devices`.
 
     `loss_weights` are the factors of the shards' losses and gradients.
     `shares_of_rows` are the shares of the shards in the rows of the batch. Both
-    default to a mean.
+    default to a mean. With a `reduction`, MEAN or SUM over a group, the
+    optimizers of a shard minimise its part of the loss instead.
     """
-    shares = [1.0 / len(devices)] * len(devices)
+    size = groups_lib.group_size(group_assignment, len(devices))
+    shares = [1.0 / size] * len(devices)
     self.loss_weights = loss_weights or shares
     self.group_assignment = group_assignment
+    self._reduction = reduction
+    self._group_size = size
     super().__init__(SharedExtended(
-        self, devices, shares_of_rows or shares))
+        self, devices, shares_of_rows or [1.0 / len(devices)] * len(devices)))
 
   @property
   def num_replicas_in_sync(self) -> int:
@@ -69,11 +75,18 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
 
   @property
   def divided_by_keras(self) -> int:
-    """1: the weight of a shard divides its loss."""
-    return 1
+    """The size of a group, or 1 if the weight of a shard divides its loss."""
+    return 1 if self._reduction is None else self._group_size
+
+  @property
+  def reduced_together(self) -> int:
+    """The number of shards whose mean is minimised; 1 with SUM."""
+    return self._group_size if self._reduction == shard_reduction.MEAN else 1
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
     """Makes v1 optimizers minimise means, with SUM losses multiplied."""
+    if self._reduction is not None:
+      return super().scaling_losses()
     return shard_loss.minimising(
         self, lambda loss: shard_loss.with_whole_sums(loss, self.num_shards))
 
