@@ -63,19 +63,18 @@ class BatchValues:
       and the elements in the first dimensions of its tensors.
   """
 
-  def __init__(self, graph: tf.Graph, batch: Sequence[Any], shard: int,
-               is_own: Callable[[tf.Operation], bool]):
+  def __init__(self, record: op_record.OpRecord, batch: Sequence[Any],
+               shard: int):
     """Starts before anything is built.
 
     `batch` has the nest of tensors of each shard; a tensor that two shards
-    share belongs to all. `is_own` says whether an op of `graph` is made for
-    this shard, the one of index `shard`.
+    share belongs to all. `record` has the ops of each shard.
     """
     leaves = [leaf for leaf, other in zip(
         *(tf.nest.flatten(batch[i]) for i in (shard, shard - 1)))
               if tf.is_tensor(leaf) and (
                   leaf is not other or len(batch) == 1)]
-    self._graph, self._shard, self._is_own = graph, shard, is_own
+    self._record, self._graph, self._shard = record, record.graph, shard
     self._dense = [leaf for leaf in leaves if isinstance(leaf, tf.Tensor) and
                    leaf.shape.rank]
     self._composites = [leaf for leaf in leaves
@@ -169,6 +168,14 @@ class BatchValues:
     return value.dtype.kind in 'fiu' and any(
         np.isclose(value, number, rtol=1e-6).any()
         for count in self.counts for number in (count, 1 / count))
+
+  def _is_own(self, op: tf.Operation) -> bool:
+    """Returns whether an op of the graph is made for this shard alone."""
+    # A function captures tensors while a shard is built.
+    is_captured = op.graph.building_function and not op.inputs and (
+        _tf_internals.gives_rows(op))
+    return self._record.is_own(self._shard, op) and not (
+        is_captured or _is_declared(op))
 
   def _reaches(self, tensor: tf.Tensor) -> bool:
     pending, seen = [tensor], set()
