@@ -11,7 +11,7 @@ from typing import Callable
 
 import tensorflow as tf
 
-from tfplugin.distribute.shards.writes import reported_values
+from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
@@ -63,14 +63,14 @@ def _loss_of_batch(specs: Sequence[Any],
                    part_of_loss: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
   """Returns the loss of the batch; readers of a shard's loss get it."""
   losses = [spec.loss for spec in specs]
-  parts = [part_of_loss(reported_values.unnamed(loss)) for loss in losses]
+  parts = [part_of_loss(write_audit.unnamed(loss)) for loss in losses]
   loss = batch_parts.weighted_sum(
       [tf.reshape(part, []) for part in parts], weights)
   if not isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
       loss = tf.identity(loss, name='loss')
-  reported_values.show_loss(losses, loss)
+  write_audit.show_loss(losses, loss)
   return loss
 
 

@@ -18,7 +18,6 @@ from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.updates import met_updates
@@ -241,7 +240,7 @@ class GroupReduction(met_updates.MetUpdates):
         return spec
       shard_run.current().losses.append(spec.loss)
       share = strategy.reduced_together / strategy.num_replicas_in_sync
-      loss = strategy.part_of_loss(reported_values.unnamed(spec.loss)) * share
+      loss = strategy.part_of_loss(write_audit.unnamed(spec.loss)) * share
       return spec._replace(
           loss=loss, scaffold=self.init_all(spec.scaffold))
 
@@ -255,10 +254,10 @@ class GroupReduction(met_updates.MetUpdates):
     """
     parts = self._local_results(loss)
     if len(parts) == self._num_replicas_in_sync > 1:
-      reported_values.show_batch_values(run, range(len(parts)), run.losses[0])
+      write_audit.show_batch_values(run, range(len(parts)), run.losses[0])
       with tf.name_scope('loss_of_batch'):
         total = tf.add_n(parts)
-      reported_values.show_loss(run.losses, total)
+      write_audit.show_loss(run.losses, total)
 
   def _start_of_copies(self) -> tf.Operation:
     """Returns the op that starts all copies with the value of the first."""

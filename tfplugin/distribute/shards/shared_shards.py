@@ -19,7 +19,6 @@ from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import mirrored_variables
@@ -170,7 +169,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     run.record.check_no_stores()
     write_audit.settle(run, group, first_alone=getattr(
         result, 'train_op', None) is not None)
-    reported_values.show_batch_values(
+    write_audit.show_batch_values(
         run, group, getattr(result, 'loss', None))
     for group in groups:
       shard_loss.share_denominators(
