@@ -13,7 +13,6 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
@@ -33,7 +32,7 @@ def cross_shard(
     *,
     devices: Sequence[str] | None = None,
     reduction: str = _MEAN,
-    group_assignment: groups_lib.GroupAssignment = None,
+    group_assignment: shard_reduction.GroupAssignment = None,
     broadcast: Collection[str] = (),
 ) -> types.ModelFn:
   """Returns a model_fn that computes each step on shards of its batch.
@@ -136,17 +135,17 @@ def cross_shard(
     1.0
   """
   shard_reduction.check(reduction)
-  groups_lib.check(group_assignment)
+  shard_reduction.check_groups(group_assignment)
   broadcast = batch_sharding.check_broadcast(broadcast)
   if devices is not None:
     devices = local_devices.check_devices(devices)
-    groups_lib.check(group_assignment, len(devices))
+    shard_reduction.check_groups(group_assignment, len(devices))
 
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
     names = devices or local_devices.local_devices()
-    groups_lib.check(group_assignment, len(names))
+    shard_reduction.check_groups(group_assignment, len(names))
     return _run_shards(call, names, reduction, group_assignment, broadcast)
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
@@ -159,7 +158,7 @@ class _PlainOptimizer(_Optimizer):
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
-                reduction: str, groups: groups_lib.GroupAssignment,
+                reduction: str, groups: shard_reduction.GroupAssignment,
                 broadcast: Collection[str]):
   """Builds the shards of one call and reduces their specs."""
   decorator_stack.check_no_strategy(decorator_stack.CROSS_SHARD)

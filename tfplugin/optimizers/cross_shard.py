@@ -14,7 +14,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.ops import shard_reduction
@@ -103,7 +102,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
                opt: types.Optimizer,
                reduction: str = shard_reduction.MEAN,
                name: str = 'CrossShardOptimizer',
-               group_assignment: groups_lib.GroupAssignment = None):
+               group_assignment: shard_reduction.GroupAssignment = None):
     """Wraps `opt`.
 
     Args:
@@ -121,7 +120,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
         the shards into equal groups.
     """
     shard_reduction.check(reduction)
-    groups_lib.check(group_assignment)
+    shard_reduction.check_groups(group_assignment)
     super().__init__(opt, False, name)
     # The attributes have their names in `tf.compat.v1.tpu.CrossShardOptimizer`.
     self._opt = opt
@@ -196,7 +195,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
                          grads_and_vars: types.GradsAndVars, **arguments):
     """Applies the sums of the gradients over the replicas of a strategy."""
     opt, groups = self._optimizer, self._group_assignment
-    if groups_lib.group_size(groups, shards.size) < shards.size:
+    if shard_reduction.group_size(groups, shards.size) < shards.size:
       _check_applied_per_copy(opt)
       return PerCopy(opt).apply_gradients(
           shards.sums(grads_and_vars, groups), **arguments)
@@ -221,7 +220,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
           'processes. Use it under `tfplugin.estimator.cross_shard`, '
           '`tfplugin.distribute.CrossShardStrategy` or '
           '`tfplugin.estimator.ShardedTPUEstimator`.')
-    groups_lib.check(self._group_assignment, shards.size)
+    shard_reduction.check_groups(self._group_assignment, shards.size)
     return shards
 
 

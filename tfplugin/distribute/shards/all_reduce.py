@@ -19,9 +19,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 Summand = Union[tf.Tensor, tf.IndexedSlices]
 
@@ -36,7 +36,7 @@ _MAX_PACKED_ELEMENTS = 1 << 14
 
 def all_reduce_sum(
     value: Summand,
-    group_assignment: groups_lib.GroupAssignment = None) -> Summand:
+    group_assignment: shard_reduction.GroupAssignment = None) -> Summand:
   """Returns the sum of `value` over all replicas or a group, in every replica.
 
   The gradient of a sum over the replicas is the sum of their gradients. `value`
@@ -94,7 +94,7 @@ def sum_of_group(value: Summand) -> Summand:
 
 def constant_sum(
     value: Summand,
-    group_assignment: groups_lib.GroupAssignment = None) -> Summand:
+    group_assignment: shard_reduction.GroupAssignment = None) -> Summand:
   """Returns the same sum as `all_reduce_sum`, without a gradient.
 
   Without groups it is declared to be the same in all replicas; see
@@ -135,7 +135,7 @@ def _sum_over_group(context, x: Summand, group_assignment: list[list[int]],
                     sum_over_all: Callable) -> Summand:
   """Returns the group's sum, by one all-reduce with a slice for each group."""
   num_groups = len(group_assignment)
-  group = tf.gather(groups_lib.group_of_shard(group_assignment),
+  group = tf.gather(shard_reduction.group_of_shard(group_assignment),
                     context.replica_id_in_sync_group)
   total = sum_over_all(context, put_in_group(x, group, num_groups))
   return take_from_group(total, x, group, num_groups)

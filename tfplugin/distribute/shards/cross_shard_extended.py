@@ -15,7 +15,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import shard_writes
@@ -25,6 +24,7 @@ from tfplugin.distribute.variables import context_value
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
 
@@ -308,7 +308,7 @@ class GroupReduction(met_updates.MetUpdates):
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """Returns the groups of this process's replicas."""
     first = _tf_internals.index_in_cluster(self) * len(self.worker_devices)
-    return groups_lib.group_of_shard(groups)[
+    return shard_reduction.group_of_shard(groups)[
         first:first + len(self.worker_devices)]
 
 

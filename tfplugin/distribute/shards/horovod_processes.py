@@ -26,7 +26,7 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.ops import shard_reduction
 
 _MEAN = tf.distribute.ReduceOp.MEAN
 _LIMIT_SECS = 600.0
@@ -44,8 +44,9 @@ def number() -> int:
   return 1 if horovod is None else horovod.size()
 
 
-def sum_over(x: all_reduce.Summand,
-             groups: groups_lib.GroupAssignment = None) -> all_reduce.Summand:
+def sum_over(
+    x: all_reduce.Summand,
+    groups: shard_reduction.GroupAssignment = None) -> all_reduce.Summand:
   """Returns the sum of `x` over all processes, or over this one's group.
 
   `groups` is a group assignment by rank. `IndexedSlices` stay so, with the rows
@@ -58,7 +59,7 @@ def sum_over(x: all_reduce.Summand,
 
   if groups is None:
     return total(x)
-  group = groups_lib.group_of_shard(groups)[horovod.rank()]
+  group = shard_reduction.group_of_shard(groups)[horovod.rank()]
   return all_reduce.take_from_group(
       total(all_reduce.put_in_group(x, group, len(groups))), x,
       tf.constant(group), len(groups))

@@ -43,7 +43,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
@@ -97,7 +96,7 @@ class ScalesLoss:
     """
     number = self.divided_by_keras
     if number != self.reduced_together:
-      is_group = number == groups_lib.group_size(
+      is_group = number == shard_reduction.group_size(
           self.group_assignment, self.num_shards)
       _check_not_divided(loss, number, _DIVIDED[:1] if is_group else _DIVIDED)
     return divided(loss, self.reduced_together)

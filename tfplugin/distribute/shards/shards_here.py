@@ -24,7 +24,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.ops import shard_reduction
@@ -68,31 +67,31 @@ class Shards:
     self.size = size
 
   def sum(self, x: all_reduce.Summand,
-          groups: groups_lib.GroupAssignment = None) -> all_reduce.Summand:
+          groups: shard_reduction.GroupAssignment = None) -> all_reduce.Summand:
     """Returns the sum of `x` over this shard's group, in every shard.
 
     `x` is a tensor or `tf.IndexedSlices`. Raises TypeError for a nest or a
     dtype that is not numeric, and ValueError if `groups` does not fit the
     number of shards.
     """
-    size = groups_lib.group_size(groups, self.size)
+    size = shard_reduction.group_size(groups, self.size)
     number = _check_number(x)
     if size == 1:
       return x
     return self._sum(number, None if size == self.size else groups)
 
   def loss_factor(self, reduction: str,
-                  groups: groups_lib.GroupAssignment) -> float:
+                  groups: shard_reduction.GroupAssignment) -> float:
     """Returns the factor of a loss by which gradients sum to `reduction`.
 
     The last loss that was built decides whether TensorFlow divides it, too.
     """
     return shard_reduction.factor(
-        reduction, groups_lib.group_size(groups, self.size),
+        reduction, shard_reduction.group_size(groups, self.size),
         self._loss_divisor())
 
   def sums(self, grads_and_vars: types.GradsAndVars,
-           groups: groups_lib.GroupAssignment,
+           groups: shard_reduction.GroupAssignment,
            sums_totals: bool = True) -> list:
     """Returns (group's sum, variable) tuples; a gradient of None stays None.
 
@@ -177,7 +176,7 @@ class SharingReplicas(Replicas):
 
 def cross_replica_sum(
     x: all_reduce.Summand,
-    group_assignment: groups_lib.GroupAssignment = None,
+    group_assignment: shard_reduction.GroupAssignment = None,
     name: str | None = None,
 ) -> all_reduce.Summand:
   """Sums `x` over the shards of its group.

@@ -15,7 +15,6 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
@@ -49,7 +48,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
                loss_weights: Sequence[batch_parts.Weight] | None = None,
                shares_of_rows: Sequence[batch_parts.Weight] | None = None,
                reduction: str | None = None,
-               group_assignment: groups_lib.GroupAssignment = None):
+               group_assignment: shard_reduction.GroupAssignment = None):
     """Makes a strategy for one graph, with a shard on each of `devices`.
 
     `loss_weights` are the factors of the shards' losses and gradients.
@@ -57,7 +56,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     default to a mean. With a `reduction`, MEAN or SUM over a group, the
     optimizers of a shard minimise its part of the loss instead.
     """
-    size = groups_lib.group_size(group_assignment, len(devices))
+    size = shard_reduction.group_size(group_assignment, len(devices))
     shares = [1.0 / size] * len(devices)
     self.loss_weights = loss_weights or shares
     self.group_assignment = group_assignment

@@ -30,11 +30,11 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 _ADDITIONS = ('assign_add', 'assign_sub', 'scatter_add', 'scatter_sub')
 _RESULT_OF_WRITE = (
@@ -159,7 +159,8 @@ class BatchWrites:
 
 def _group_size() -> int:
   strategy = tf.distribute.get_strategy()
-  return groups_lib.group_size(strategy.group_assignment, strategy.num_shards)
+  return shard_reduction.group_size(
+      strategy.group_assignment, strategy.num_shards)
 
 
 def _mean(value: all_reduce.Summand) -> all_reduce.Summand:
