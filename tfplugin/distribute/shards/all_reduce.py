@@ -88,21 +88,15 @@ def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
 
 
 def sum_of_group(value: Summand) -> Summand:
-  """Returns the `constant_sum` over the shards of this replica's group."""
-  return constant_sum(value, tf.distribute.get_strategy().group_assignment)
-
-
-def constant_sum(
-    value: Summand,
-    group_assignment: shard_reduction.GroupAssignment = None) -> Summand:
-  """Returns the same sum as `all_reduce_sum`, without a gradient.
+  """Returns the sum over the shards of this replica's group, without gradient.
 
   Without groups it is declared to be the same in all replicas; see
   `same_values`.
   """
   context = tf.distribute.get_replica_context()
-  if group_assignment is not None:
-    return _sum_over_group(context, value, group_assignment, _reduce)
+  groups = context.strategy.group_assignment
+  if groups is not None:
+    return _sum_over_group(context, value, groups, _reduce)
   return _reduce(context, value)
 
 

@@ -26,6 +26,7 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.shards import all_reduce
+from tfplugin.ops import batch_parts
 from tfplugin.ops import shard_reduction
 
 _MEAN = tf.distribute.ReduceOp.MEAN
@@ -197,8 +198,8 @@ class HorovodReduction:
   def _over_all(self, reduce_op, value):
     """Reduces over this process's devices, and then over all processes."""
     with tf.device(self.worker_devices[0]):
-      total = sum_over(
-          _added_up(self._local_results(value)))
+      parts = self._local_results(value)
+      total = sum_over(batch_parts.weighted_sum(parts, [1.0] * len(parts)))
       if reduce_op == _MEAN:
         total = _divided(total, self._num_replicas_in_sync)
     copies = []
@@ -207,18 +208,6 @@ class HorovodReduction:
         copies.append(tf.nest.map_structure(
             tf.identity, total, expand_composites=True))
     return _tf_internals.regroup(tuple(copies))
-
-
-def _added_up(parts: tuple) -> all_reduce.Summand:
-  """Returns the sum of tensors, or all rows of `IndexedSlices`."""
-  if len(parts) == 1:
-    return parts[0]
-  if not isinstance(parts[0], tf.IndexedSlices):
-    return tf.add_n(list(parts))
-  return tf.IndexedSlices(
-      tf.concat([part.values for part in parts], axis=0),
-      tf.concat([part.indices for part in parts], axis=0),
-      parts[0].dense_shape)
 
 
 def _divided(total: all_reduce.Summand, number: int) -> all_reduce.Summand:
