@@ -127,9 +127,10 @@ def concat(name: str, values: Sequence[Any]) -> Any:
   """
   def concat_leaf(*leaves):
     try:
-      leaves = [leaf if isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor))
+      leaves = [leaf if isinstance(leaf, batch_parts.COMPOSITES)
                 else tf.convert_to_tensor(leaf) for leaf in leaves]
-      return _concat_leaf(leaves)
+      is_common = len(leaves) == 1 or leaves[0].shape.rank == 0
+      return leaves[0] if is_common else batch_parts.concat(leaves)
     except (TypeError, ValueError) as error:
       raise _mismatch(name, values, error) from error
 
@@ -146,16 +147,6 @@ def _mismatch(name: str, values: Sequence[Any],
   return ValueError(
       f'`{name}` must be the same structure of tensors in every shard. '
       f'Received: {list(values)}. ({error})')
-
-
-def _concat_leaf(leaves: Sequence[Any]) -> Any:
-  if isinstance(leaves[0], tf.SparseTensor):
-    return tf.sparse.concat(0, list(leaves), expand_nonconcat_dims=True)
-  if leaves[0].shape.rank == 0 or len(leaves) == 1:
-    return leaves[0]
-  if not isinstance(leaves[0], tf.RaggedTensor):
-    leaves = batch_parts.fill_up(leaves)
-  return tf.concat(leaves, axis=0)
 
 
 def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:

@@ -15,6 +15,8 @@ Weight = Union[float, tf.Tensor]
 Rows = Union[int, tf.Tensor]
 Value = Union[tf.Tensor, tf.IndexedSlices]
 
+COMPOSITES = (tf.SparseTensor, tf.RaggedTensor)
+
 
 def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
   """Pads the rows of `leaves` to the largest sizes, unless sizes are static.
@@ -34,6 +36,29 @@ def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
     full.set_shape([leaf.shape[0], *([None] * (leaf.shape.rank - 1))])
     filled.append(full)
   return filled
+
+
+def concat(leaves: Sequence[Any]) -> Any:
+  """Returns the rows of all leaves, dense ones as `fill_up` returns them."""
+  if isinstance(leaves[0], tf.SparseTensor):
+    return tf.sparse.concat(0, list(leaves), expand_nonconcat_dims=True)
+  if not isinstance(leaves[0], tf.RaggedTensor):
+    leaves = fill_up(leaves)
+  return tf.concat(leaves, axis=0)
+
+
+def static_rows(leaves: Sequence[Any], remedy: str) -> int | None:
+  """Returns the number of rows of all leaves of a batch, if one is static.
+
+  Raises ValueError, with the `remedy`, if they have different numbers.
+  """
+  static = {tf.compat.dimension_value(leaf.shape[0]) for leaf in leaves
+            if leaf.shape.rank is not None} - {None}
+  if len(static) > 1:
+    raise ValueError('Every tensor of a batch must have the same first '
+                     f'dimension. Received: {sorted(static)} in {leaves}. '
+                     f'{remedy}')
+  return static.pop() if static else None
 
 
 def num_rows(leaf: Any) -> tf.Tensor:

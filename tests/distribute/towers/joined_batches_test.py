@@ -21,8 +21,8 @@ def test_rows_are_in_the_order_of_the_towers():
         {'x': tf.constant([[4.]]), 'y': shared, 'mode': 'train'}])
     assert batch.values['y'] is shared and batch.values['mode'] == 'train'
     assert session.run(batch.values['x']).tolist() == [[1.], [2.], [4.]]
-    assert batch.rows == [2, 1] and batch.num_rows == 3
-    assert batch.bounds() == ([0, 2], [2, 1], ())
+    assert batch.num_rows == 3
+    assert batch.divide() == ([0, 2], [2, 1], ())
     assert [part.shape[0] for part in batch.parts[0]] == [2, 1]
 
 
@@ -32,8 +32,9 @@ def test_rows_that_are_not_static_are_counted():
         tf1.placeholder_with_default(np.ones([rows, 2]), [None, 2])
         for rows in (3, 0, 2)])
     assert batch.num_rows is None
-    assert session.run(list(batch.bounds()[0][1:])) == [3, 3]
-    assert session.run(list(batch.rows)) == [3, 0, 2]
+    begins, rows, _ = batch.divide()
+    assert session.run(begins[1:]) == [3, 3]
+    assert session.run(rows) == [3, 0, 2]
 
 
 def test_composites_are_joined():

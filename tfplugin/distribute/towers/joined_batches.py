@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
-from typing import Union
+from typing import Callable
 
 import tensorflow as tf
 
@@ -15,45 +17,33 @@ from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
-Rows = Union[int, tf.Tensor]
-
-_COMPOSITES = (tf.SparseTensor, tf.RaggedTensor)
+# Each tower's first row and number of rows; assertions that precede slices.
+Bounds = tuple[Sequence[batch_parts.Rows], Sequence[batch_parts.Rows],
+               Sequence[tf.Operation]]
 
 
 @dataclasses.dataclass(frozen=True)
-class JoinedBatches:
-  """One batch, made of the batches of towers.
+class TowerBatch:
+  """One batch with the rows of all towers.
 
   Attributes:
-    values: The nest of a tower, with the rows of all towers.
+    values: The nest of its tensors.
     dense: The dense tensors of `values` that have rows.
-    parts: For each of `dense` the tensor of each tower.
     composites: The sparse and ragged tensors of `values`.
-    rows: The number of rows of each tower; ints where they are static.
+    num_rows: The number of rows, or None where it is not static.
+    divide: Returns the bounds of the towers. It may make ops.
+    parts: For each of `dense` the tensor of each tower; () for slices.
   """
 
   values: Any
   dense: Sequence[tf.Tensor]
-  parts: Sequence[Sequence[tf.Tensor]]
   composites: Sequence[Any]
-  rows: Sequence[Rows]
-
-  @property
-  def num_rows(self) -> int | None:
-    """The number of rows, where it is static."""
-    return sum(self.rows) if all(
-        isinstance(rows, int) for rows in self.rows) else None
-
-  def bounds(self) -> tuple[
-      Sequence[Rows], Sequence[Rows], Sequence[tf.Operation]]:
-    """Returns the first row and the number of rows of each tower; no checks."""
-    begins = [0]
-    for rows in self.rows[:-1]:
-      begins.append(begins[-1] + rows)
-    return begins, self.rows, ()
+  num_rows: int | None
+  divide: Callable[[], Bounds]
+  parts: Sequence[Sequence[tf.Tensor]] = ()
 
 
-def join(batches: Sequence[Any]) -> JoinedBatches | None:
+def join(batches: Sequence[Any]) -> TowerBatch | None:
   """Returns the batch of all towers; None if no tower has separate rows.
 
   `batches` has a nest of tensors for each tower. Tensors that are the same in
@@ -61,20 +51,20 @@ def join(batches: Sequence[Any]) -> JoinedBatches | None:
   have different numbers of rows.
   """
   leaves = list(zip(*map(tf.nest.flatten, batches)))
-  joined, dense, parts, composites, rows = [], [], [], [], []
+  joined, dense, parts, composites, split = [], [], [], [], []
   with tf.name_scope('tower_batches'):
     for own in leaves:
       if all(leaf is own[0] for leaf in own[1:]):
         joined.append(own[0])
         continue
-      own = [leaf if isinstance(leaf, _COMPOSITES) else
+      own = [leaf if isinstance(leaf, batch_parts.COMPOSITES) else
              tf.convert_to_tensor(leaf) for leaf in own]
       if own[0].shape.rank == 0:
         joined.append(_first(own))
         continue
-      rows.append([_num_rows(leaf) for leaf in own])
-      if isinstance(own[0], _COMPOSITES):
-        joined.append(_concat(own))
+      split.append(own)
+      if isinstance(own[0], batch_parts.COMPOSITES):
+        joined.append(batch_parts.concat(own))
         composites.append(joined[-1])
       else:
         own = batch_parts.fill_up(own)
@@ -82,15 +72,24 @@ def join(batches: Sequence[Any]) -> JoinedBatches | None:
         if own[0].shape.rank is not None:
           dense.append(joined[-1])
           parts.append([_made_of(joined[-1], part) for part in own])
-    if not rows:
+    if not split:
       return None
-    return JoinedBatches(tf.nest.pack_sequence_as(batches[0], joined), dense,
-                         parts, composites, _rows_of_all(rows))
+    rows = [_num_rows(own) for own in zip(*split)]
+  is_static = all(isinstance(count, int) for count in rows)
+  return TowerBatch(
+      tf.nest.pack_sequence_as(batches[0], joined), dense, composites,
+      sum(rows) if is_static else None, functools.partial(_bounds, rows), parts)
 
 
-def _concat(leaves: Sequence[Any]) -> Any:
-  return (tf.sparse.concat(0, leaves, expand_nonconcat_dims=True)
-          if isinstance(leaves[0], tf.SparseTensor) else tf.concat(leaves, 0))
+def _bounds(rows: Sequence[batch_parts.Rows]) -> Bounds:
+  return [0, *itertools.accumulate(rows[:-1])], rows, ()
+
+
+def _num_rows(leaves: Sequence[Any]) -> batch_parts.Rows:
+  """Returns the number of rows of a tower, checked where it is static."""
+  rows = batch_parts.static_rows(
+      leaves, 'Repeat a value of the whole batch for each row.')
+  return batch_parts.num_rows(leaves[0]) if rows is None else rows
 
 
 def _made_of(batch: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
@@ -109,23 +108,3 @@ def _first(scalars: Sequence[tf.Tensor]) -> tf.Tensor:
         'one is used. Give it the dimension of the batch to use all.',
         len(scalars), scalars[0].name)
   return scalars[0]
-
-
-def _num_rows(leaf: Any) -> Rows:
-  rank = leaf.shape.rank
-  rows = tf.compat.dimension_value(leaf.shape[0]) if rank else None
-  return batch_parts.num_rows(leaf) if rows is None else rows
-
-
-def _rows_of_all(by_leaf: Sequence[Sequence[Rows]]) -> Sequence[Rows]:
-  """Returns the number of rows of each tower, checked where it is static."""
-  found = []
-  for counts in zip(*by_leaf):
-    static = {count for count in counts if isinstance(count, int)}
-    if len(static) > 1:
-      raise ValueError(
-          'Every tensor of a batch must have the same first dimension. '
-          f'Received: {sorted(static)} in one batch. Repeat a value of the '
-          'whole batch for each row.')
-    found.append(static.pop() if static else counts[0])
-  return found

@@ -5,23 +5,27 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import split_graph
 
 tf1 = tf.compat.v1
 
 
-def build(fn: Callable[[], Any], split: split_graph.SplitGraph) -> Any:
+def build(fn: Callable[[], Any], batch: joined_batches.TowerBatch,
+          devices: Sequence[str], batch_norm: str = 'mean') -> Any:
   """Returns the result of `fn`, with the rows of all towers in it.
 
-  `fn` builds a model for the whole batch in the default graph, in which `split`
-  began. Gradients that are taken in the graph afterwards are split, too.
+  `fn` builds a model for the whole `batch` in the default graph. Gradients that
+  are taken in the graph afterwards are split, too.
   """
+  split = split_graph.SplitGraph(batch, devices, batch_norm)
   _tf_internals.gradients_of_graph_through(
       tf1.get_default_graph(), split.gradients)
   with _tf_internals.batch_norm_noted(split.note_batch_norm):

@@ -17,7 +17,6 @@ from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.towers import joined_batches
-from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
 
 tf1 = tf.compat.v1
@@ -187,10 +186,7 @@ class TowerExtended(_tf_internals.StepOperations,
 
     if batch is None or tf1.get_default_graph().building_function:
       return call_fn()
-    return split_model.build(call_fn, split_graph.SplitGraph(
-        batch.dense, batch.composites, batch.num_rows, batch.bounds,
-        self._compute_devices, split_graph.WEIGHTS_OF_MOMENTS['mean'],
-        batch.parts))
+    return split_model.build(call_fn, batch, self._compute_devices)
 
   def _make_input_fn_iterator(self, input_fn, replication_mode):
     # The last batches may be fewer than the towers: some get none.
