@@ -12,6 +12,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin.distribute.shards.writes import write_audit
+from tfplugin.distribute.towers import split_model
 from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
@@ -42,8 +43,8 @@ def reduce_specs(
         'predictions', [spec.predictions for spec in specs])
   if mode == tf.estimator.ModeKeys.PREDICT and first.export_outputs:
     replaced['export_outputs'] = {
-        key: concat_export_output(
-            key, [spec.export_outputs[key] for spec in specs])
+        key: split_model.export_output(
+            key, [spec.export_outputs[key] for spec in specs], concat)
         for key in first.export_outputs}
   for field in ('eval_metrics', 'host_call'):
     if getattr(first, field, None) is not None:
@@ -126,47 +127,14 @@ def concat(name: str, values: Sequence[Any]) -> Any:
   empty.
   """
   def concat_leaf(*leaves):
-    try:
-      leaves = [leaf if isinstance(leaf, batch_parts.COMPOSITES)
-                else tf.convert_to_tensor(leaf) for leaf in leaves]
-      is_common = len(leaves) == 1 or leaves[0].shape.rank == 0
-      return leaves[0] if is_common else batch_parts.concat(leaves)
-    except (TypeError, ValueError) as error:
-      raise _mismatch(name, values, error) from error
+    leaves = [leaf if isinstance(leaf, batch_parts.COMPOSITES)
+              else tf.convert_to_tensor(leaf) for leaf in leaves]
+    is_common = len(leaves) == 1 or leaves[0].shape.rank == 0
+    return leaves[0] if is_common else batch_parts.concat(leaves)
 
   try:
-    for others in values[1:]:
-      tf.nest.assert_same_structure(values[0], others)
+    return tf.nest.map_structure(concat_leaf, *values)
   except (TypeError, ValueError) as error:
-    raise _mismatch(name, values, error) from error
-  return tf.nest.map_structure(concat_leaf, *values)
-
-
-def _mismatch(name: str, values: Sequence[Any],
-              error: Exception) -> ValueError:
-  return ValueError(
-      f'`{name}` must be the same structure of tensors in every shard. '
-      f'Received: {list(values)}. ({error})')
-
-
-def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
-  """Concatenates the export outputs of the shards, classes included.
-
-  `key` is the name of the output, for the error.
-  """
-  export = tf.estimator.export
-  if isinstance(outputs[0], export.ClassificationOutput):
-    return export.ClassificationOutput(**{
-        field: concat(f'{key}.{field}', [getattr(o, field) for o in outputs])
-        for field in ('scores', 'classes')
-        if getattr(outputs[0], field) is not None})
-  if isinstance(outputs[0], export.RegressionOutput):
-    return export.RegressionOutput(
-        concat(f'{key}.value', [o.value for o in outputs]))
-  if isinstance(outputs[0], export.PredictOutput):
-    return export.PredictOutput(
-        concat(f'{key}.outputs', [o.outputs for o in outputs]))
-  raise ValueError(
-      '`export_outputs` must hold ClassificationOutput, RegressionOutput or '
-      f'PredictOutput. Received: {outputs[0]!r} under {key!r}. Use one of '
-      '`tf.estimator.export`.')
+    raise ValueError(
+        f'`{name}` must be the same structure of tensors in every shard. '
+        f'Received: {list(values)}. ({error})') from error

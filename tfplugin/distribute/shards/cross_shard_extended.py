@@ -39,7 +39,6 @@ class GroupReduction(met_updates.MetUpdates):
   """
 
   _alone = None  # Shards synchronize in branches if they make the same calls.
-  _made = None
   _run = None  # The shards that are being built in a graph.
   _starts_copies = None
 
@@ -48,6 +47,7 @@ class GroupReduction(met_updates.MetUpdates):
     self.summing_totals = context_value.Inside()
     # Gradients that are applied inside are sums over shards.
     self.applying_sums = context_value.Inside()
+    self._made = weakref.WeakValueDictionary()
     super().__init__(*args, **kwargs)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
@@ -138,15 +138,8 @@ class GroupReduction(met_updates.MetUpdates):
     variable = super()._create_variable(next_creator, **kwargs)
     if isinstance(variable, _tf_internals.MirroredVariable):
       self._check_copies_of(variable)
-    if self._made is None:
-      self._made = {}
-    self._made[id(variable)] = weakref.ref(variable)
+    self._made[id(variable)] = variable
     return variable
-
-  @property
-  def num_shards(self) -> int:
-    """The number of shards in all processes."""
-    return self._num_replicas_in_sync
 
   def _check_copies_of(self, variable: tf.Variable) -> None:
     """Makes writes of shards to a new variable writes of the batch value."""
@@ -261,7 +254,7 @@ class GroupReduction(met_updates.MetUpdates):
 
   def _start_of_copies(self) -> tf.Operation:
     """Returns the op that starts all copies with the value of the first."""
-    copies = [variable.values for variable in self._variables() if isinstance(
+    copies = [variable.values for variable in self._made.values() if isinstance(
         variable, _tf_internals.MirroredVariable)]
     with tf.name_scope('start_of_copies'):
       return tf.group(*[copy.assign(first.read_value(), read_value=False)
@@ -284,15 +277,11 @@ class GroupReduction(met_updates.MetUpdates):
 
     return tf1.train.Scaffold(copy_from_scaffold=scaffold, init_fn=init)
 
-  def _variables(self) -> list[tf.Variable]:
-    made = [variable() for variable in (self._made or {}).values()]
-    return [variable for variable in made if variable is not None]
-
   def _check_writes(self, run: shard_run.ShardRun) -> None:
     """Raises if replicas wrote different values, unless by merge calls."""
     if not self._use_merge_call():
       return
-    made = self._variables()
+    made = list(self._made.values())
     run.record.check_no_stores()
     write_audit.check_copies(run, (variable for variable in made if isinstance(
         variable, _tf_internals.MirroredVariable)))

@@ -184,6 +184,16 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     return self._exchange_dtype
 
   @property
+  def num_shards(self) -> int:
+    """The number of shards in all processes."""
+    return self.num_replicas_in_sync
+
+  @property
+  def divided_by_keras(self) -> int:
+    """The number that Keras 3 and `tf.nn` divide a mean loss by."""
+    return self.num_replicas_in_sync
+
+  @property
   def reduced_together(self) -> int:
     """The number of shards whose mean is minimised; 1 with SUM."""
     return 1 if self._reduction == shard_reduction.SUM else (

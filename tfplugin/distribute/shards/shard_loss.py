@@ -58,9 +58,11 @@ _NOT_REDUCED = (None, tf1.losses.Reduction.NONE)
 
 
 class ScalesLoss:
-  """Mixin before a strategy's class that has `reduced_together`.
+  """Mixin before a strategy's class that has the numbers that divide a loss.
 
-  `reduced_together` is the number of shards whose mean is minimised.
+  `reduced_together` is the number of shards whose mean is minimised. Keras 3
+  and `tf.nn` divide a mean loss by `divided_by_keras`. There are `num_shards`,
+  in a shard, too.
   """
 
   @property
@@ -71,16 +73,6 @@ class ScalesLoss:
   @_scale_loss_for_estimator.setter
   def _scale_loss_for_estimator(self, value: bool) -> None:
     del value
-
-  @property
-  def num_shards(self) -> int:
-    """The number of shards, in one of them, too."""
-    return self.extended.num_shards
-
-  @property
-  def divided_by_keras(self) -> int:
-    """The number that Keras 3 and `tf.nn` divide a mean loss by."""
-    return self.num_replicas_in_sync
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
     """Makes v1 optimizers in its replicas minimise their `part_of_loss`."""

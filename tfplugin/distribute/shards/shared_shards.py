@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -56,14 +57,17 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     default to a mean. With a `reduction`, MEAN or SUM over a group, the
     optimizers of a shard minimise its part of the loss instead.
     """
-    size = shard_reduction.group_size(group_assignment, len(devices))
-    shares = [1.0 / size] * len(devices)
-    self.loss_weights = loss_weights or shares
+    count = len(devices)
+    size = shard_reduction.group_size(group_assignment, count)
+    self.num_shards = count
+    self.loss_weights = loss_weights or [1.0 / size] * count
     self.group_assignment = group_assignment
-    self._reduction = reduction
-    self._group_size = size
+    self._divides_loss = reduction is not None
+    self.reduced_together = size if reduction == shard_reduction.MEAN else 1
+    # 1: the weight of a shard divides its loss.
+    self.divided_by_keras = 1 if reduction is None else size
     super().__init__(SharedExtended(
-        self, devices, shares_of_rows or [1.0 / len(devices)] * len(devices)))
+        self, devices, shares_of_rows or [1.0 / count] * count))
 
   @property
   def num_replicas_in_sync(self) -> int:
@@ -71,22 +75,12 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     return self.divided_by_keras if shard_models.is_in_shard() else (
         self.num_shards)
 
-  @property
-  def divided_by_keras(self) -> int:
-    """The size of a group, or 1 if the weight of a shard divides its loss."""
-    return 1 if self._reduction is None else self._group_size
-
-  @property
-  def reduced_together(self) -> int:
-    """The number of shards whose mean is minimised; 1 with SUM."""
-    return self._group_size if self._reduction == shard_reduction.MEAN else 1
-
   def scaling_losses(self) -> contextlib.AbstractContextManager:
     """Makes v1 optimizers minimise means, with SUM losses multiplied."""
-    if self._reduction is not None:
+    if self._divides_loss:
       return super().scaling_losses()
-    return shard_loss.minimising(
-        self, lambda loss: shard_loss.with_whole_sums(loss, self.num_shards))
+    return shard_loss.minimising(self, functools.partial(
+        shard_loss.with_whole_sums, num_shards=self.num_shards))
 
   def build(self, fn: Callable[[int], Any],
             batch: Sequence[Any] | None = None,
@@ -134,7 +128,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     def merge(strategy: tf.distribute.Strategy, gradient: Any) -> Any:
       values = strategy.experimental_local_results(gradient)
       if len(values) == 1:
-        values = values * self.num_shards
+        values = values * len(self.worker_devices)
       return batch_parts.weighted_sum(
           [values[shard] for shard in group], [1.0] * len(group))
 
@@ -218,7 +212,8 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   def _validate_colocate_with_variable(self, colocate_with_variable):
     # An outer variable, such as Estimator's global step, is shared.
-    if isinstance(colocate_with_variable, tf.Operation) and self.num_shards > 1:
+    if isinstance(colocate_with_variable, tf.Operation) and (
+        len(self.worker_devices) > 1):
       super()._validate_colocate_with_variable(colocate_with_variable)
 
   def _reduce_to(self, reduce_op, value, destinations, options):

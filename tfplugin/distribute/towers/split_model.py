@@ -43,7 +43,7 @@ def _spec_of_all_rows(spec: Any, whole: Callable[[Any], Any]) -> Any:
   replaced = {'predictions': whole(spec.predictions)}
   if spec.export_outputs:
     replaced['export_outputs'] = {
-        key: _export_output(output, whole)
+        key: export_output(key, [output], lambda _, values: whole(values[0]))
         for key, output in spec.export_outputs.items()}
   if getattr(spec, 'eval_metric_ops', None):
     replaced['eval_metric_ops'] = {
@@ -52,15 +52,25 @@ def _spec_of_all_rows(spec: Any, whole: Callable[[Any], Any]) -> Any:
   return spec._replace(**replaced)
 
 
-def _export_output(output: Any, whole: Callable[[Any], Any]) -> Any:
-  """Returns an ExportOutput with the rows of all towers."""
+def export_output(key: str, outputs: Sequence[Any],
+                  join: Callable[[str, Sequence[Any]], Any]) -> Any:
+  """Returns an ExportOutput with the joined tensors of several.
+
+  `join` gets the name of a field, and its values. `key` is the output's name.
+  """
   export = tf.estimator.export
-  if isinstance(output, export.ClassificationOutput):
-    return export.ClassificationOutput(
-        whole(output.scores), whole(output.classes))
-  if isinstance(output, export.RegressionOutput):
-    return export.RegressionOutput(whole(output.value))
-  return export.PredictOutput(whole(dict(output.outputs)))
+  for kind, fields in ((export.ClassificationOutput, ('scores', 'classes')),
+                       (export.RegressionOutput, ('value',)),
+                       (export.PredictOutput, ('outputs',))):
+    if isinstance(outputs[0], kind):
+      values = ([getattr(output, field) for output in outputs]
+                for field in fields)
+      return kind(*(None if own[0] is None else join(f'{key}.{field}', own)
+                    for field, own in zip(fields, values)))
+  raise ValueError(
+      '`export_outputs` must hold ClassificationOutput, RegressionOutput or '
+      f'PredictOutput. Received: {outputs[0]!r} under {key!r}. Use one of '
+      '`tf.estimator.export`.')
 
 
 def _warn_of_unsplit(split: split_graph.SplitGraph) -> None:
