@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Collection
 from collections.abc import Sequence
 
@@ -166,26 +167,22 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
   assertions = shards.check_even(decorator_stack.CROSS_SHARD)
-  interceptions = []
 
   def build(shard: int):
     own = {'features': shards.features[shard], 'labels': shards.labels[shard]}
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
-    interceptions.append(optimizer_interception.Interception(
+    interception = optimizer_interception.Interception(
         lambda optimizer: _PlainOptimizer(
             optimizer, reduction, group_assignment=groups), _Optimizer,
-        is_whole=True))
-    with interceptions[-1].active():
-      return call(**own)
+        is_whole=True)
+    return decorator_stack.intercepted(
+        functools.partial(call, **own), interception,
+        decorator_stack.CROSS_SHARD, 'tfplugin.CrossShardOptimizer(opt)')
 
   strategy = shared_shards.SharedShards(
       devices, reduction=reduction, group_assignment=groups)
   _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
-  decorator_stack.check_spec(specs[0], decorator_stack.CROSS_SHARD)
-  decorator_stack.check_applied(
-      interceptions[0], decorator_stack.CROSS_SHARD,
-      'tfplugin.CrossShardOptimizer(opt)')
   # The mean over the groups of each group's mean or sum.
   spec = shard_specs.reduce_specs(
       call.mode, specs,

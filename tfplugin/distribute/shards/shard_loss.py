@@ -65,14 +65,8 @@ class ScalesLoss:
   in a shard, too.
   """
 
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    # Prevents a second division by TensorFlow.
-    return False
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value
+  # Prevents a second division by TensorFlow.
+  _scale_loss_for_estimator = property(lambda self: False, lambda self, _: None)
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
     """Makes v1 optimizers in its replicas minimise their `part_of_loss`."""

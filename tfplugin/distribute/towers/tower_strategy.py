@@ -112,15 +112,9 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
     cluster_config.rewrite()
     super().__init__(TowerExtended(self, devices))
 
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    # Estimator asks the optimizers to divide the loss by the number of
-    # replicas. Towers are weighted by their rows instead.
-    return False
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value
+  # Estimator asks the optimizers to divide the loss by the number of replicas.
+  # Towers are weighted by their rows instead.
+  _scale_loss_for_estimator = property(lambda self: False, lambda self, _: None)
 
 
 class TowerExtended(_tf_internals.StepOperations,
