@@ -172,12 +172,11 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
     own = {'features': shards.features[shard], 'labels': shards.labels[shard]}
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
-    interception = optimizer_interception.Interception(
-        lambda optimizer: _PlainOptimizer(
-            optimizer, reduction, group_assignment=groups), _Optimizer,
-        is_whole=True)
+    wrap = functools.partial(
+        _PlainOptimizer, reduction=reduction, group_assignment=groups)
     return decorator_stack.intercepted(
-        functools.partial(call, **own), interception,
+        functools.partial(call, **own), optimizer_interception.Interception(
+            wrap, _Optimizer, is_whole=True),
         decorator_stack.CROSS_SHARD, 'tfplugin.CrossShardOptimizer(opt)')
 
   strategy = shared_shards.SharedShards(

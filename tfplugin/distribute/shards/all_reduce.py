@@ -9,6 +9,7 @@ same variable, for its own inputs.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -44,9 +45,9 @@ def all_reduce_sum(
   replica context, in every replica, with a checked group assignment or None.
   """
   context = tf.distribute.get_replica_context()
-  if group_assignment is not None:
-    return _sum_over_group(context, value, group_assignment, _sum_over_all)
-  return _sum_over_all(context, value)
+  return sum_in_group(
+      value, group_assignment, context.replica_id_in_sync_group,
+      functools.partial(_sum_over_all, context))
 
 
 def _sum_over_all(context, value: Summand) -> Summand:
@@ -94,10 +95,9 @@ def sum_of_group(value: Summand) -> Summand:
   `same_values`.
   """
   context = tf.distribute.get_replica_context()
-  groups = context.strategy.group_assignment
-  if groups is not None:
-    return _sum_over_group(context, value, groups, _reduce)
-  return _reduce(context, value)
+  return sum_in_group(
+      value, context.strategy.group_assignment,
+      context.replica_id_in_sync_group, functools.partial(_reduce, context))
 
 
 def _sum_of_gradients(op: tf.Operation, unused_value_gradient, gradient):
@@ -125,14 +125,18 @@ def _reduce(context, value: Summand) -> Summand:
       branching.labelled('a sum over shards', merge), args=(value,))
 
 
-def _sum_over_group(context, x: Summand, group_assignment: list[list[int]],
-                    sum_over_all: Callable) -> Summand:
-  """Returns the group's sum, by one all-reduce with a slice for each group."""
-  num_groups = len(group_assignment)
-  group = tf.gather(shard_reduction.group_of_shard(group_assignment),
-                    context.replica_id_in_sync_group)
-  total = sum_over_all(context, put_in_group(x, group, num_groups))
-  return take_from_group(total, x, group, num_groups)
+def sum_in_group(x: Summand, groups: shard_reduction.GroupAssignment,
+                 shard: Any, sum_over_all: Callable[[Summand], Summand],
+                 ) -> Summand:
+  """Returns the sum over the group of `shard`, by one sum over all shards.
+
+  `shard` is an index, an int or an int32 scalar.
+  """
+  if groups is None:
+    return sum_over_all(x)
+  group = tf.gather(shard_reduction.group_of_shard(groups), shard)
+  total = sum_over_all(put_in_group(x, group, len(groups)))
+  return take_from_group(total, x, group, len(groups))
 
 
 def put_in_group(x: Summand, group, num_groups: int) -> Summand:

@@ -9,6 +9,7 @@ strategy calls `join`. Otherwise Horovod is not imported.
 from __future__ import annotations
 
 import contextlib
+import functools
 import ipaddress
 import os
 import socket
@@ -54,16 +55,8 @@ def sum_over(
   of all processes.
   """
   horovod = _initialised()
-
-  def total(x):
-    return horovod.allreduce(x, op=horovod.Sum)
-
-  if groups is None:
-    return total(x)
-  group = shard_reduction.group_of_shard(groups)[horovod.rank()]
-  return all_reduce.take_from_group(
-      total(all_reduce.put_in_group(x, group, len(groups))), x,
-      tf.constant(group), len(groups))
+  return all_reduce.sum_in_group(x, groups, horovod.rank(), functools.partial(
+      horovod.allreduce, op=horovod.Sum))
 
 
 def join(task: cluster_task.ClusterTask) -> None:
