@@ -38,13 +38,6 @@ class Shards:
   labels: Sequence[Any]
   rows: Sequence[Rows]
 
-  def shares(self) -> list[float | tf.Tensor]:
-    """Returns each shard's share of the rows; they sum to 1.
-
-    A batch without any row belongs to the first shard.
-    """
-    return batch_parts.row_shares(self.rows)
-
   def check_even(self, owner: str) -> list[tf.Operation]:
     """Raises ValueError unless all shards have equally many rows, at least one.
 

@@ -126,12 +126,9 @@ def _reduce(context, value: Summand) -> Summand:
 
 
 def sum_in_group(x: Summand, groups: shard_reduction.GroupAssignment,
-                 shard: Any, sum_over_all: Callable[[Summand], Summand],
+                 shard: int | tf.Tensor, sum_over_all: Callable[[Summand], Summand],
                  ) -> Summand:
-  """Returns the sum over the group of `shard`, by one sum over all shards.
-
-  `shard` is an index, an int or an int32 scalar.
-  """
+  """Returns the sum over the group of `shard`, by one sum over all shards."""
   if groups is None:
     return sum_over_all(x)
   group = tf.gather(shard_reduction.group_of_shard(groups), shard)
@@ -160,11 +157,7 @@ def put_in_group(x: Summand, group, num_groups: int) -> Summand:
 
 def take_from_group(total: Summand, x: Summand, group,
                     num_groups: int) -> Summand:
-  """Returns the group's part of `total`, a sum of results of `put_in_group`.
-
-  `x` is the value that the shard passed to `put_in_group`. `group` is an int or
-  an int32 scalar.
-  """
+  """Returns the group's part of `total`, a sum of `put_in_group` of `x`."""
   if not isinstance(x, tf.IndexedSlices):
     part = tf.gather(total, group)
     part.set_shape(x.shape)

@@ -49,11 +49,7 @@ def number() -> int:
 def sum_over(
     x: all_reduce.Summand,
     groups: shard_reduction.GroupAssignment = None) -> all_reduce.Summand:
-  """Returns the sum of `x` over all processes, or over this one's group.
-
-  `groups` is a group assignment by rank. `IndexedSlices` stay so, with the rows
-  of all processes.
-  """
+  """Returns the sum of `x` over all processes, or over this one's group."""
   horovod = _initialised()
   return all_reduce.sum_in_group(x, groups, horovod.rank(), functools.partial(
       horovod.allreduce, op=horovod.Sum))

@@ -68,12 +68,7 @@ class Shards:
 
   def sum(self, x: all_reduce.Summand,
           groups: shard_reduction.GroupAssignment = None) -> all_reduce.Summand:
-    """Returns the sum of `x` over this shard's group, in every shard.
-
-    `x` is a tensor or `tf.IndexedSlices`. Raises TypeError for a nest or a
-    dtype that is not numeric, and ValueError if `groups` does not fit the
-    number of shards.
-    """
+    """Returns the sum of `x` over this shard's group, in every shard."""
     size = shard_reduction.group_size(groups, self.size)
     number = _check_number(x)
     if size == 1:
@@ -229,12 +224,7 @@ def cross_replica_sum(
 
 
 def shards_here(caller: str) -> Shards:
-  """Returns the shards that the current code runs on.
-
-  `caller` is the function that the user called, for the message. Raises
-  RuntimeError in the cross-replica context of a strategy, or if a process has
-  several shards and is one of several of Horovod's.
-  """
+  """Returns the shards that the current code, called by `caller`, runs on."""
   shards, kind = _in_this_process(caller)
   num_processes = horovod_processes.number()
   extended = tf.distribute.get_strategy().extended

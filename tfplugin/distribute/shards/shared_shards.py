@@ -85,10 +85,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   def build(self, fn: Callable[[int], Any],
             batch: Sequence[Any] | None = None,
             ) -> tuple[shard_run.ShardRun, list[Any]]:
-    """Returns the run of the shards, and the result of `fn` in each of them.
-
-    `fn` gets the index of its shard. `batch` has the tensors of each shard.
-    """
+    """Returns the run of the shards, and the result of `fn(shard)` in each."""
     with self.scope():
       return self.extended.build(fn, batch or [()] * self.num_shards)
 

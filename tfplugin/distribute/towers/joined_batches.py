@@ -46,9 +46,7 @@ class TowerBatch:
 def join(batches: Sequence[Any]) -> TowerBatch | None:
   """Returns the batch of all towers; None if no tower has separate rows.
 
-  `batches` has a nest of tensors for each tower. Tensors that are the same in
-  all of them stay as they are. A ValueError is raised if the tensors of a tower
-  have different numbers of rows.
+  Tensors that are the same in all towers stay as they are.
   """
   leaves = list(zip(*map(tf.nest.flatten, batches)))
   joined, dense, parts, composites, split = [], [], [], [], []

@@ -47,10 +47,9 @@ class ShardRun:
 
   def __init__(self, batch: Sequence[Any],
                gradients: op_record.NotedGradients | None = None):
-    """Prepares a run.
+    """Prepares a run for the tensors of each shard of this process.
 
-    `batch` has the tensors of each shard of this process. `gradients` belong to
-    an outer run, or are None.
+    `gradients` belong to an outer run, or are None.
     """
     self.batch = batch
     self.branches = branching.Branches()
@@ -102,10 +101,7 @@ class ShardRun:
         tf.distribute.get_replica_context().tfplugin_shard].is_of_rows(value)
 
   def warn_of_own_change(self, gradient: Any) -> None:
-    """Warns once if a shard changes a gradient before it is summed.
-
-    `gradient` is a shard's summand of an applied sum.
-    """
+    """Warns once if a shard changes a gradient before it is summed."""
     # The other shards may be of other processes.
     num_shards = tf.distribute.get_strategy().num_shards
     if self._has_warned or num_shards == 1 or not tf.is_symbolic_tensor(

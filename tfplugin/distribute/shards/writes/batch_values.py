@@ -297,10 +297,7 @@ def _unknown(op: tf.Operation, remedy: str = '') -> UnknownValueError:
 
 def rows_of(record: op_record.OpRecord, batch: Sequence[Any],
             group: Sequence[int]) -> Gather:
-  """Returns a function that gathers the rows of shards in one graph.
-
-  `group` are the shards. The tensors to gather belong to the first shard.
-  """
+  """Returns a function that gathers the rows of a group for the first shard."""
   leaves = [tf.nest.flatten(values) for values in batch]
 
   def gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:

@@ -192,9 +192,7 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
               group: Sequence[int]) -> Any:
   """Returns the value to write for all shards, from the value of each shard.
 
-  `variable` has no `aggregation`. `group` has the shards that reduce together
-  with the first one. Raises ValueError if the values differ and their mean
-  would be wrong.
+  Raises ValueError if the values differ and their mean would be wrong.
   """
   if same_values.are_same(values):
     return values[0]
@@ -207,11 +205,7 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
 
 def check_same(variable: tf.Variable, method: str,
                values: Sequence[Any]) -> None:
-  """Raises ValueError unless all shards write the same.
-
-  `variable` was made without an `aggregation`. `values` has the value of each
-  shard.
-  """
+  """Raises ValueError unless all shards write the same."""
   if not same_values.are_same(values):
     dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
     raise unknown(variable, method, f'values of {dtype.name} that differ '

@@ -42,10 +42,7 @@ _Twins = Sequence[_tf_internals.Write]
 
 def check_copies(run: shard_run.ShardRun,
                  variables: Iterable[tf.Variable]) -> None:
-  """Raises ValueError if a replica writes a replica-specific value.
-
-  `variables` have a copy for each replica of `run`.
-  """
+  """Raises ValueError if a replica writes a value of its own to its copy."""
   for variable in variables:
     for replica, copy in enumerate(variable.values[:len(run.values)]):
       for write in _tf_internals.writes_of(copy, run.record.graph):
@@ -207,8 +204,7 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
                       loss: Any) -> None:
   """Replaces numbers that the first shard reports by numbers of all rows.
 
-  The shards of `run` have been built. `group` has the shards that reduce
-  together with the first one. The `loss` of the first shard is not changed.
+  The `loss` of the first shard is not changed.
   """
   left, own = [], run.values[0]
   gather = batch_values.rows_of(run.record, run.batch, group)
