@@ -126,8 +126,8 @@ def _reduce(context, value: Summand) -> Summand:
 
 
 def sum_in_group(x: Summand, groups: shard_reduction.GroupAssignment,
-                 shard: int | tf.Tensor, sum_over_all: Callable[[Summand], Summand],
-                 ) -> Summand:
+                 shard: int | tf.Tensor,
+                 sum_over_all: Callable[[Summand], Summand]) -> Summand:
   """Returns the sum over the group of `shard`, by one sum over all shards."""
   if groups is None:
     return sum_over_all(x)

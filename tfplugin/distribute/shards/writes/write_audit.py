@@ -19,6 +19,7 @@ value of one device, too.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -62,26 +63,7 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
   cannot be aggregated, and a ValueError if the value of one device is not
   known.
   """
-  gather = batch_values.rows_of(run.record, run.batch, group)
-
-  def one_value(variable: Any, method: str, values: Sequence[Any]) -> Any:
-    own, first = run.values[0], values[0]
-    of_gradients = any(map(run.gradients.made, values))
-    try:
-      if own.is_of_rows(first) and not of_gradients:
-        if not is_alone:
-          raise batch_values.UnknownValueError(first.name)
-        return own.of_all(first, gather)
-      if not is_alone and not same_values.are_same(values):
-        raise batch_values.UnknownValueError(first.name)
-    except batch_values.UnknownValueError as error:
-      raise shard_writes.unknown(
-          variable, method, error, error.remedy) from error
-    if not of_gradients:
-      shard_writes.check_no_count(variable, method, first, own)
-      own.warn_of_counts(first)
-    return shard_writes.one_value(variable, method, values, group)
-
+  one_value = functools.partial(_one_value, run, group, is_alone)
   skipped = {handle.op for handle in others}
   # Before aggregation, which adds ops to the graph.
   order = {op: i for i, op in enumerate(run.record.graph.get_operations())}
@@ -89,6 +71,28 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
     if op not in skipped and _tf_internals.makes_variable(op):
       for twins in _twins_of(run.record, op.outputs[0], order):
         _settle(op.outputs[0], twins, one_value, first_alone)
+
+
+def _one_value(run: shard_run.ShardRun, group: Sequence[int], is_alone: bool,
+               variable: Any, method: str, values: Sequence[Any]) -> Any:
+  """Returns the value that one device writes, from the value of each shard."""
+  own, first = run.values[0], values[0]
+  of_gradients = any(map(run.gradients.made, values))
+  try:
+    if own.is_of_rows(first) and not of_gradients:
+      if not is_alone:
+        raise batch_values.UnknownValueError(first.name)
+      return own.of_all(
+          first, batch_values.rows_of(run.record, run.batch, group))
+    if not is_alone and not same_values.are_same(values):
+      raise batch_values.UnknownValueError(first.name)
+  except batch_values.UnknownValueError as error:
+    raise shard_writes.unknown(
+        variable, method, error, error.remedy) from error
+  if not of_gradients:
+    shard_writes.check_no_count(variable, method, first, own)
+    own.warn_of_counts(first)
+  return shard_writes.one_value(variable, method, values, group)
 
 
 def _is_own(run: shard_run.ShardRun, replica: int,
