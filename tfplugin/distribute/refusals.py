@@ -62,6 +62,11 @@ class OneStrategy:
     """The strategy's name in messages."""
     return type(self).__name__
 
+  @property
+  def extended(self) -> tf.distribute.StrategyExtended:
+    """The `extended` of the strategy; Estimator asks before it configures."""
+    return super().extended
+
   @on_instance
   def configure(self, *args: Any, **kwargs: Any) -> None:
     """Configures as `tf.distribute.Strategy`."""

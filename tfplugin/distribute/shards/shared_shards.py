@@ -48,8 +48,8 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   def __init__(self, devices: Sequence[str],
                loss_weights: Sequence[batch_parts.Weight] | None = None,
                shares_of_rows: Sequence[batch_parts.Weight] | None = None,
-               reduction: str | None = None,
-               group_assignment: shard_reduction.GroupAssignment = None):
+               group_assignment: shard_reduction.GroupAssignment = None,
+               reduction: str | None = None):
     """Makes a strategy for one graph, with a shard on each of `devices`.
 
     `loss_weights` are the factors of the shards' losses and gradients.
