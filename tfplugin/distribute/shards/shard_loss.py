@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
@@ -70,7 +69,13 @@ class ScalesLoss:
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
     """Makes v1 optimizers in its replicas minimise their `part_of_loss`."""
-    return minimising(self, self.part_of_loss)
+
+    def scaled(loss: tf.Tensor) -> tf.Tensor | None:
+      is_own = tf.distribute.get_strategy() is self and (
+          not tf.distribute.in_cross_replica_context())
+      return self.part_of_loss(loss) if is_own else None
+
+    return _tf_internals.losses_scaled(scaled)
 
   def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
     """Returns this shard's contribution to the total loss.
@@ -86,19 +91,6 @@ class ScalesLoss:
           self.group_assignment, self.num_shards)
       _check_not_divided(loss, number, _DIVIDED[:1] if is_group else _DIVIDED)
     return divided(loss, self.reduced_together)
-
-
-def minimising(strategy: tf.distribute.Strategy,
-               scale: Callable[[tf.Tensor], tf.Tensor],
-               ) -> contextlib.AbstractContextManager:
-  """Makes v1 optimizers in replicas of `strategy` minimise `scale(loss)`."""
-
-  def scaled(loss: tf.Tensor) -> tf.Tensor | None:
-    is_own = tf.distribute.get_strategy() is strategy and (
-        not tf.distribute.in_cross_replica_context())
-    return scale(loss) if is_own else None
-
-  return _tf_internals.losses_scaled(scaled)
 
 
 def _check_not_divided(loss: tf.Tensor, number: int,

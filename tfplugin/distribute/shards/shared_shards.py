@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -75,12 +73,11 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     return self.divided_by_keras if shard_models.is_in_shard() else (
         self.num_shards)
 
-  def scaling_losses(self) -> contextlib.AbstractContextManager:
-    """Makes v1 optimizers minimise means, with SUM losses multiplied."""
+  def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
+    """See base class; a weight divides means, but SUM losses are multiplied."""
     if self._divides_loss:
-      return super().scaling_losses()
-    return shard_loss.minimising(self, functools.partial(
-        shard_loss.with_whole_sums, num_shards=self.num_shards))
+      return super().part_of_loss(loss)
+    return shard_loss.with_whole_sums(loss, self.num_shards)
 
   def build(self, fn: Callable[[int], Any],
             batch: Sequence[Any] | None = None,
