@@ -83,8 +83,36 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
             batch: Sequence[Any] | None = None,
             ) -> tuple[shard_run.ShardRun, list[Any]]:
     """Returns the run of the shards, and the result of `fn(shard)` in each."""
+    runs, results = [], []
+
+    def build_one(shard: int, rows: Any) -> None:
+      del rows
+      runs.append(shard_run.current())
+      results.append(fn(shard))
+
     with self.scope():
-      return self.extended.build(fn, batch or [()] * self.num_shards)
+      self.extended.call_for_each_replica(
+          tf.autograph.experimental.do_not_convert(build_one), args=(
+              _tf_internals.per_replica(range(self.num_shards)),
+              _tf_internals.per_replica(batch or [()] * self.num_shards)))
+      if self.num_shards > 1:
+        self._make_one_batch(runs[0], results[0])
+    return runs[0], results
+
+  def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
+    """Makes writes, reports and mean losses those of the batch."""
+    groups = self.group_assignment or [range(self.num_shards)]
+    group = next(group for group in groups if 0 in group)
+    run.record.check_no_accumulators()
+    run.record.check_no_stores()
+    write_audit.settle(run, group, first_alone=getattr(
+        result, 'train_op', None) is not None)
+    write_audit.show_batch_values(
+        run, group, getattr(result, 'loss', None))
+    for group in groups:
+      shard_loss.share_denominators(
+          [run.record.ops_of(shard) for shard in group],
+          [self.loss_weights[shard] for shard in group])
 
 
 class SharedExtended(cross_shard_extended.GroupReduction,
@@ -130,49 +158,13 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         branching.labelled('the sum of a gradient over shards', merge),
         args=(gradient,))
 
-  def build(self, fn: Callable[[int], Any], batch: Sequence[Any],
-            ) -> tuple[shard_run.ShardRun, list[Any]]:
-    """Builds `fn` in each shard; see `SharedShards.build`."""
-    runs, results = [], []
-
-    def build_one(shard: int, rows: Any) -> None:
-      del rows
-      runs.append(shard_run.current())
-      results.append(fn(shard))
-
-    self.call_for_each_replica(tf.autograph.experimental.do_not_convert(
-        build_one), args=(_tf_internals.per_replica(range(len(batch))),
-                          _tf_internals.per_replica(batch)))
-    if len(batch) > 1:
-      self._make_one_batch(runs[0], results[0])
-    return runs[0], results
-
-  def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
-    """Makes writes, reports and mean losses those of the batch."""
-    strategy = self._container_strategy()
-    groups = strategy.group_assignment or [range(len(run.batch))]
-    group = next(group for group in groups if 0 in group)
-    run.record.check_no_accumulators()
-    run.record.check_no_stores()
-    write_audit.settle(run, group, first_alone=getattr(
-        result, 'train_op', None) is not None)
-    write_audit.show_batch_values(
-        run, group, getattr(result, 'loss', None))
-    for group in groups:
-      shard_loss.share_denominators(
-          [run.record.ops_of(shard) for shard in group],
-          [strategy.loss_weights[shard] for shard in group])
-
   def check_branch(self, label: str) -> None:
     """Accepts every call: there is one copy of a variable to update."""
 
-  def _new_run(self, args, kwargs) -> shard_run.ShardRun:
-    run = super()._new_run(args, kwargs)
-    run.models = shard_models.ShardModels(list(self.worker_devices))
-    return run
-
   def _build(self, fn, args, kwargs):
-    with self._run.models.building():
+    models = shard_models.ShardModels(list(self.worker_devices))
+    self._run.models = models
+    with models.building():
       return super()._build(fn, args, kwargs)
 
   def _reporting(self, fn: Callable) -> Callable:
@@ -183,7 +175,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     return fn
 
   def _check_writes(self, run: shard_run.ShardRun) -> None:
-    """Does nothing: `build` checks."""
+    """Does nothing: the strategy checks."""
 
   def _create_variable(self, next_creator, **kwargs):
     # All shards add to a metric's variable once, as to any other.
