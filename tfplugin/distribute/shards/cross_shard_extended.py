@@ -181,22 +181,26 @@ class GroupReduction(met_updates.MetUpdates):
 
   def _build(self, fn, args, kwargs):
     """Builds `fn` in each shard, and checks its writes."""
+    run, result = self._run, self._in_shards(self._reporting(fn), args, kwargs)
+    self._check_writes(run)
+    if run.losses:
+      self._report_batch(run, result.loss)
+    if self._starts_copies is True:
+      self._starts_copies = self._start_of_copies()
+    return result
+
+  def _in_shards(self, fn, args, kwargs):
+    """Builds `fn` in each shard."""
     run = self._run
     with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
         _tf_internals.summaries_of_all(_is_in_replica)), (
             _tf_internals.sizes_as_ops(run.has_rows)), (
                 _tf_internals.seeds_by_replica()), (
                     _tf_internals.layer_names_by_replica()):
-      result = super()._call_for_each_replica(
-          run.around(self._reporting(fn)), args, kwargs)
+      result = super()._call_for_each_replica(run.around(fn), args, kwargs)
     run.branches.check_conditions()
     _tf_internals.gradients_of_graph_through(
         tf1.get_default_graph(), self._gradients_of_copies)
-    self._check_writes(run)
-    if run.losses:
-      self._report_batch(run, result.loss)
-    if self._starts_copies is True:
-      self._starts_copies = self._start_of_copies()
     return result
 
   def _gradients_of_copies(self, helper: Callable, **arguments: Any) -> list:

@@ -165,17 +165,11 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     models = shard_models.ShardModels(list(self.worker_devices))
     self._run.models = models
     with models.building():
-      return super()._build(fn, args, kwargs)
-
-  def _reporting(self, fn: Callable) -> Callable:
-    return fn
+      return self._in_shards(fn, args, kwargs)
 
   def _meeting(self, fn: Callable) -> Callable:
     # The optimizer gets the sums already.
     return fn
-
-  def _check_writes(self, run: shard_run.ShardRun) -> None:
-    """Does nothing: the strategy checks."""
 
   def _create_variable(self, next_creator, **kwargs):
     # All shards add to a metric's variable once, as to any other.
