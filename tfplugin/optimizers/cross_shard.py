@@ -201,12 +201,13 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
           shards.sums(grads_and_vars, groups), **arguments)
     if sums_for_wrappers.takes_sums(opt):
       return _apply_to_wrapper(opt, grads_and_vars, **arguments)
-    with getattr(tf.distribute.get_strategy().extended, 'summing_totals',
-                 contextlib.nullcontext()):
-      if is_applied_per_copy(opt) or _tf_internals.implements_updates(opt):
-        # It sums over the replicas.
+    summing = getattr(tf.distribute.get_strategy().extended, 'summing_totals',
+                      contextlib.nullcontext())
+    if is_applied_per_copy(opt) or _tf_internals.implements_updates(opt):
+      with summing:  # It sums over the replicas.
         return super().apply_gradients(grads_and_vars, **arguments)
-      return _apply_once(opt, grads_and_vars, **arguments)
+    return _apply_once(opt, sums_for_wrappers.sums_of(
+        grads_and_vars, summing), **arguments)
 
   def _shards(self, caller: str) -> shards_here.Shards:
     """Returns the shards of a call; checks the groups, warns if it is one."""
@@ -244,18 +245,16 @@ def _apply_to_wrapper(optimizer: tf1.train.Optimizer,
     return optimizer.apply_gradients(sums, **arguments)
 
 
-def _apply_once(optimizer: tf1.train.Optimizer,
-                grads_and_vars: types.GradsAndVars, **arguments):
+def _apply_once(optimizer: tf1.train.Optimizer, sums: types.GradsAndVars,
+                **arguments):
   """Applies the sums over all replicas by an optimizer that assigns itself."""
 
   def apply(strategy, pairs):
-    reduced = strategy.extended.batch_reduce_to(
-        tf.distribute.ReduceOp.SUM, pairs)
-    gradients = [strategy.experimental_local_results(g)[0] for g in reduced]
-    return optimizer.apply_gradients(
-        list(zip(gradients, [v for _, v in pairs])), **arguments)
+    return optimizer.apply_gradients([
+        (strategy.experimental_local_results(total)[0], variable)
+        for total, variable in pairs], **arguments)
 
-  pairs = [(g, v) for g, v in grads_and_vars if g is not None]
+  pairs = [(total, v) for total, v in sums if total is not None]
   return tf.distribute.get_replica_context().merge_call(apply, args=(pairs,))
 
 
