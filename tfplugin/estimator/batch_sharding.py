@@ -14,7 +14,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.distribute.towers import joined_batches
 from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
@@ -59,7 +58,7 @@ class Shards:
 
 def batch_of_towers(features: Any, labels: Any, num_towers: int,
                     broadcast: Collection[str] = (),
-                    ) -> joined_batches.TowerBatch:
+                    ) -> batch_parts.DividedBatch:
   """Returns the batch with each leaf that has rows as a tensor."""
   values = _map(lambda leaf: leaf, (features, labels), broadcast)
   leaves = _rows_leaves(*values, broadcast)
@@ -67,11 +66,11 @@ def batch_of_towers(features: Any, labels: Any, num_towers: int,
   composites = [leaf for leaf in leaves if isinstance(
       leaf, batch_parts.COMPOSITES)]
 
-  def divide() -> joined_batches.Bounds:
+  def divide() -> batch_parts.Bounds:
     rows, checks = _num_rows(_of_known_rank([*dense, *composites]))
     return (*_bounds(rows, num_towers), checks)
 
-  return joined_batches.TowerBatch(
+  return batch_parts.DividedBatch(
       values, dense, composites, batch_parts.static_rows(leaves, _REMEDY),
       divide)
 

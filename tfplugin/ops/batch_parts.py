@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Union
 
 import tensorflow as tf
@@ -15,7 +17,32 @@ Weight = Union[float, tf.Tensor]
 Rows = Union[int, tf.Tensor]
 Value = Union[tf.Tensor, tf.IndexedSlices]
 
+# The first row of each part, and its number of rows; assertions about the batch
+# that precede slices.
+Bounds = tuple[Sequence[Rows], Sequence[Rows], Sequence[tf.Operation]]
+
 COMPOSITES = (tf.SparseTensor, tf.RaggedTensor)
+
+
+@dataclasses.dataclass(frozen=True)
+class DividedBatch:
+  """A batch, and its division into parts.
+
+  Attributes:
+    values: The nest of its tensors.
+    dense: The dense tensors of `values` that have rows.
+    composites: The sparse and ragged tensors of `values`.
+    num_rows: The number of rows, or None where it is not static.
+    divide: Returns the bounds of the parts. It may make ops.
+    parts: For each of `dense` the tensor of each part; () for slices.
+  """
+
+  values: Any
+  dense: Sequence[tf.Tensor]
+  composites: Sequence[Any]
+  num_rows: int | None
+  divide: Callable[[], Bounds]
+  parts: Sequence[Sequence[tf.Tensor]] = ()
 
 
 def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:

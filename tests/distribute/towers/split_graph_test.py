@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import split_graph
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -19,7 +19,7 @@ _X = np.float32([[1, 2], [3, 5], [7, 1]])
 def _split(x, devices=('/cpu:0', '/cpu:1'), batch_norm='sync', rows=(2, 1)):
   """Returns a split of three rows over two towers."""
   begins = [sum(rows[:tower]) for tower in range(len(rows))]
-  return split_graph.SplitGraph(joined_batches.TowerBatch(
+  return split_graph.SplitGraph(batch_parts.DividedBatch(
       x, [x], [], None, lambda: (begins, rows, ())), devices, batch_norm)
 
 

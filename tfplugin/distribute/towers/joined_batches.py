@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
-from typing import Callable
 
 import tensorflow as tf
 
@@ -17,33 +15,8 @@ from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
-# Each tower's first row and number of rows; assertions that precede slices.
-Bounds = tuple[Sequence[batch_parts.Rows], Sequence[batch_parts.Rows],
-               Sequence[tf.Operation]]
 
-
-@dataclasses.dataclass(frozen=True)
-class TowerBatch:
-  """One batch with the rows of all towers.
-
-  Attributes:
-    values: The nest of its tensors.
-    dense: The dense tensors of `values` that have rows.
-    composites: The sparse and ragged tensors of `values`.
-    num_rows: The number of rows, or None where it is not static.
-    divide: Returns the bounds of the towers. It may make ops.
-    parts: For each of `dense` the tensor of each tower; () for slices.
-  """
-
-  values: Any
-  dense: Sequence[tf.Tensor]
-  composites: Sequence[Any]
-  num_rows: int | None
-  divide: Callable[[], Bounds]
-  parts: Sequence[Sequence[tf.Tensor]] = ()
-
-
-def join(batches: Sequence[Any]) -> TowerBatch | None:
+def join(batches: Sequence[Any]) -> batch_parts.DividedBatch | None:
   """Returns the batch of all towers; None if no tower has separate rows.
 
   Tensors that are the same in all towers stay as they are.
@@ -74,12 +47,12 @@ def join(batches: Sequence[Any]) -> TowerBatch | None:
       return None
     rows = [_num_rows(own) for own in zip(*split)]
   is_static = all(isinstance(count, int) for count in rows)
-  return TowerBatch(
+  return batch_parts.DividedBatch(
       tf.nest.pack_sequence_as(batches[0], joined), dense, composites,
       sum(rows) if is_static else None, functools.partial(_bounds, rows), parts)
 
 
-def _bounds(rows: Sequence[batch_parts.Rows]) -> Bounds:
+def _bounds(rows: Sequence[batch_parts.Rows]) -> batch_parts.Bounds:
   return [0, *itertools.accumulate(rows[:-1])], rows, ()
 
 

@@ -28,7 +28,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import row_analysis
 from tfplugin.distribute.towers import scratch_graph
 from tfplugin.ops import batch_parts
@@ -50,7 +49,7 @@ _made = per_graph.PerGraph()
 class SplitGraph:
   """Graph of a model whose row-wise ops move to the devices of towers."""
 
-  def __init__(self, batch: joined_batches.TowerBatch, devices: Sequence[str],
+  def __init__(self, batch: batch_parts.DividedBatch, devices: Sequence[str],
                batch_norm: str):
     """Starts where the model begins; no op is made before the model's.
 

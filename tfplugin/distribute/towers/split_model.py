@@ -12,13 +12,13 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import split_graph
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
 
-def build(fn: Callable[[], Any], batch: joined_batches.TowerBatch,
+def build(fn: Callable[[], Any], batch: batch_parts.DividedBatch,
           devices: Sequence[str], batch_norm: str = 'mean') -> Any:
   """Returns the result of `fn`, with the rows of all towers in it.
 
