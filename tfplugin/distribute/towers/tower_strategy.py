@@ -16,7 +16,6 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
-from tfplugin.distribute.towers import joined_batches
 from tfplugin.distribute.towers import split_model
 
 tf1 = tf.compat.v1
@@ -168,7 +167,7 @@ class TowerExtended(_tf_internals.StepOperations,
   def _call_once(self, fn: Callable, args: Sequence[Any],
                  kwargs: dict[str, Any], batches: Sequence[Any]) -> Any:
     """Calls `fn` in the one replica, with the batches of all towers."""
-    batch = joined_batches.join(batches) if len(batches) > 1 else None
+    batch = split_model.join(batches) if len(batches) > 1 else None
     if batch is not None:
       args, kwargs = batch.values
     elif batches:
