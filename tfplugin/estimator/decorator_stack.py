@@ -22,6 +22,8 @@ DROP_STALE = 'drop_stale_gradients'
 ELASTIC = 'elastic_average'
 REPLICATE = 'replicate_model_fn'
 
+DECORATORS = (REPLICATE, ELASTIC, DROP_STALE, CLIP, CROSS_SHARD)
+
 # The attribute of a decorated function that names its decorators, from above.
 _MARK = '_tfplugin_decorators'
 
