@@ -36,9 +36,6 @@ REASONS: dict[tuple[str, str, str], str] = {
      'GroupReduction._report_batch',
      'if (len(parts) == self._num_replicas_in_sync >= 1):'):
         'one shard has all rows',
-    ('tfplugin/distribute/shards/horovod_processes.py', '_added_up',
-     'if not isinstance(parts[1], tf.IndexedSlices):'):
-        'the parts of a gradient are of one kind',
     ('tfplugin/distribute/sessions/refused_runs.py', 'RefusedRuns._watch',
      'if asked is None or (self._lasts() <= self._limit()):'):
         'no run lasts as long as the limit to the nanosecond',

@@ -48,7 +48,7 @@ _USERS = {
         'tests/distribute/elastic/elastic_exchange_test.py',),
     'tfplugin/distribute/shards/': (
         'tests/distribute/shards/writes/batch_values_test.py',
-        'tests/distribute/shards/writes/reported_values_test.py',
+        'tests/distribute/shards/writes/write_audit_reports_test.py',
         'tests/distribute/shards/writes/write_audit_test.py',
         'tests/distribute/strategy_reports_test.py',
         'tests/estimator/cross_shard_test.py',

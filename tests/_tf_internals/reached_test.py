@@ -146,9 +146,9 @@ def test_the_overrides_are_those_of_our_classes():
 def test_every_call_of_an_overridden_method_is_of_a_known_one():
   known = {name for methods in reached.OVERRIDES.values() for name in methods}
   # Between our own classes.
-  known |= {'_are_totals', '_step_is_built', '_build', '_create_exchange',
+  known |= {'_are_totals', '_step_is_built', '_create_exchange',
             '_create_state', '_decide', '_end_step', '_meeting',
-            '_new_run', '_passes_rule', '_reduce_over_all', '_refuse_eager',
+            '_passes_rule', '_reduce_over_all', '_refuse_eager',
             '_sum_over_all'}
   root = pathlib.Path(tfplugin.__file__).parent
   calls = {name for path in root.rglob('*.py') for name in re.findall(

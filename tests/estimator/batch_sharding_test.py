@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfplugin import estimator
 from tfplugin.estimator import batch_sharding
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -42,7 +43,7 @@ def test_splits_as_evenly_as_it_goes(behavior, rows, num_shards, sizes,
   np.testing.assert_array_equal(np.concatenate(values), x)
   if is_static:
     assert shards.rows == sizes
-    assert shards.shares() == [
+    assert batch_parts.row_shares(shards.rows) == [
         size / rows if rows else float(i == 0) for i, size in enumerate(sizes)]
 
 

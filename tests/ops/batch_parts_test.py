@@ -119,3 +119,26 @@ def test_rows_are_filled_up_to_the_longest():
     filled = batch_parts.fill_up(leaves)
     assert [value.tolist() for value in session.run(filled)] == [
         [[b'a', b'b']], [[b'c', b'']], [[b'd', b''], [b'e', b'']]]
+
+
+def test_static_rows_are_found_or_refused():
+  with tf.Graph().as_default():
+    unknown = tf1.placeholder(tf.float32)
+    open_rows = tf1.placeholder(tf.float32, [None, 2])
+    assert batch_parts.static_rows([unknown, open_rows], '') is None
+    assert batch_parts.static_rows(
+        [unknown, open_rows, tf.ones([3]), tf.ones([3, 1])], '') == 3
+    with pytest.raises(ValueError, match=r'Received: \[2, 3\].*A remedy\.$'):
+      batch_parts.static_rows([tf.ones([3]), tf.ones([2])], 'A remedy.')
+
+
+def test_rows_of_every_kind_are_concatenated():
+  rows = [[[1, 2]], [[3, 0], [4, 5]]]
+  expected = [[1, 2], [3, 0], [4, 5]]
+  for make in tf.constant, tf.sparse.from_dense, tf.RaggedTensor.from_tensor:
+    found = batch_parts.concat([make(tf.constant(part)) for part in rows])
+    if isinstance(found, tf.SparseTensor):
+      found = tf.sparse.to_dense(found)
+    elif isinstance(found, tf.RaggedTensor):
+      found = found.to_tensor()
+    assert found.numpy().tolist() == expected

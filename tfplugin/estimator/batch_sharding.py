@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Union
 
 import tensorflow as tf
 
@@ -19,7 +18,9 @@ from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
-Rows = Union[int, tf.Tensor]
+Rows = batch_parts.Rows
+
+_REMEDY = 'Name in `broadcast` the tensors that are not split.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +36,6 @@ class Shards:
   features: Sequence[Any]
   labels: Sequence[Any]
   rows: Sequence[Rows]
-
-  def shares(self) -> list[float | tf.Tensor]:
-    """Returns each shard's share of the rows; they sum to 1.
-
-    A batch without any row belongs to the first shard.
-    """
-    return batch_parts.row_shares(self.rows)
 
   def check_even(self, owner: str) -> list[tf.Operation]:
     """Raises ValueError unless all shards have equally many rows, at least one.
@@ -62,41 +56,23 @@ class Shards:
     return []
 
 
-@dataclasses.dataclass(frozen=True)
-class BatchRows:
-  """The tensors of a batch that have its rows.
-
-  `composites` are sparse or ragged. `num_rows` is None if it is not static.
-  """
-
-  dense: Sequence[tf.Tensor]
-  composites: Sequence[Any]
-  num_rows: int | None
-
-  def divided(self, num_shards: int) -> tuple[
-      Sequence[Rows], Sequence[Rows], Sequence[tf.Operation]]:
-    """Returns where each shard begins, and its rows.
-
-    Slices must wait for the third result, assertions about the batch.
-    """
-    rows, checks = _num_rows(_of_known_rank([*self.dense, *self.composites]))
-    return (*_bounds(rows, num_shards), checks)
-
-
-def rows_of_batch(features: Any, labels: Any,
-                  broadcast: Collection[str] = ()) -> BatchRows:
-  """Returns the tensors of a batch that `split_batch` would split."""
-  leaves = _rows_leaves(features, labels, broadcast)
-  composites = [leaf for leaf in leaves if isinstance(
-      leaf, (tf.SparseTensor, tf.RaggedTensor))]
-  return BatchRows([leaf for leaf in leaves if tf.is_symbolic_tensor(leaf)],
-                   composites, _static_rows(leaves))
-
-
-def as_tensors(features: Any, labels: Any,
-               broadcast: Collection[str] = ()) -> tuple[Any, Any]:
+def batch_of_towers(features: Any, labels: Any, num_towers: int,
+                    broadcast: Collection[str] = (),
+                    ) -> batch_parts.DividedBatch:
   """Returns the batch with each leaf that has rows as a tensor."""
-  return _map(lambda leaf: leaf, (features, labels), broadcast)
+  values = _map(lambda leaf: leaf, (features, labels), broadcast)
+  leaves = _rows_leaves(*values, broadcast)
+  dense = [leaf for leaf in leaves if tf.is_symbolic_tensor(leaf)]
+  composites = [leaf for leaf in leaves if isinstance(
+      leaf, batch_parts.COMPOSITES)]
+
+  def divide() -> batch_parts.Bounds:
+    rows, checks = _num_rows(_of_known_rank([*dense, *composites]))
+    return (*_bounds(rows, num_towers), checks)
+
+  return batch_parts.DividedBatch(
+      values, dense, composites, batch_parts.static_rows(leaves, _REMEDY),
+      divide)
 
 
 def check_broadcast(broadcast: Iterable[str]) -> tuple[str, ...]:
@@ -157,17 +133,6 @@ def _bounds(rows: Rows, num_shards: int) -> tuple[list[Rows], list[Rows]]:
   return begins, sizes
 
 
-def _static_rows(leaves: Sequence[Any]) -> int | None:
-  """Returns the number of rows that all `leaves` have, where it is static."""
-  static = {tf.compat.dimension_value(leaf.shape[0]) for leaf in leaves
-            if leaf.shape.rank is not None} - {None}
-  if len(static) > 1:
-    raise ValueError('Every tensor of a batch must have the same first '
-                     f'dimension. Received: {sorted(static)} in {leaves}. Name '
-                     'in `broadcast` the tensors that are not split.')
-  return static.pop() if static else None
-
-
 def _of_known_rank(leaves: Sequence[Any]) -> Sequence[Any]:
   """Returns the leaves that surely have rows, or all if no rank is known."""
   return [leaf for leaf in leaves if leaf.shape.rank is not None] or leaves
@@ -178,7 +143,7 @@ def _num_rows(leaves: Sequence[Any]) -> tuple[Rows, list[tf.Operation]]:
 
   A number that is not static waits for the assertions itself.
   """
-  rows = _static_rows(leaves)
+  rows = batch_parts.static_rows(leaves, _REMEDY)
   counts = [batch_parts.num_rows(leaf) for leaf in leaves
             if leaf.shape.rank is None or
             tf.compat.dimension_value(leaf.shape[0]) is None]
@@ -186,7 +151,7 @@ def _num_rows(leaves: Sequence[Any]) -> tuple[Rows, list[tf.Operation]]:
       tf1.debugging.assert_equal(
           count, counts[0] if rows is None else tf.constant(rows, tf.int64),
           message='Every tensor of a batch must have the same first dimension. '
-          'Name in `broadcast` the tensors that are not split.')
+          f'{_REMEDY}')
       for count in counts[rows is None:]]
   if rows is not None:
     return rows, checks
@@ -216,7 +181,7 @@ def _map(fn, structure: Any, broadcast: Collection[str]) -> Any:
 def _map_leaf(fn, leaf: Any) -> Any:
   if leaf is None:
     return None
-  if not isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor)):
+  if not isinstance(leaf, batch_parts.COMPOSITES):
     leaf = tf.convert_to_tensor(leaf)
   return leaf if leaf.shape.rank == 0 else fn(leaf)
 

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
+import functools
 from collections.abc import Collection
 from collections.abc import Sequence
 
@@ -14,8 +14,6 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute.shards import group_assignment as groups_lib
-from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
@@ -35,7 +33,7 @@ def cross_shard(
     *,
     devices: Sequence[str] | None = None,
     reduction: str = _MEAN,
-    group_assignment: groups_lib.GroupAssignment = None,
+    group_assignment: shard_reduction.GroupAssignment = None,
     broadcast: Collection[str] = (),
 ) -> types.ModelFn:
   """Returns a model_fn that computes each step on shards of its batch.
@@ -138,17 +136,17 @@ def cross_shard(
     1.0
   """
   shard_reduction.check(reduction)
-  groups_lib.check(group_assignment)
+  shard_reduction.check_groups(group_assignment)
   broadcast = batch_sharding.check_broadcast(broadcast)
   if devices is not None:
     devices = local_devices.check_devices(devices)
-    groups_lib.check(group_assignment, len(devices))
+    shard_reduction.check_groups(group_assignment, len(devices))
 
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
     names = devices or local_devices.local_devices()
-    groups_lib.check(group_assignment, len(names))
+    shard_reduction.check_groups(group_assignment, len(names))
     return _run_shards(call, names, reduction, group_assignment, broadcast)
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
@@ -160,29 +158,8 @@ class _PlainOptimizer(_Optimizer):
   _sums_totals = False
 
 
-class _ShardStrategy(shared_shards.SharedShards):
-  """Shards whose losses are scaled by the optimizer alone."""
-
-  def __init__(self, devices: Sequence[str], reduction: str,
-               groups: groups_lib.GroupAssignment):
-    num_shards = len(devices)
-    self._group_size = groups_lib.group_size(groups, num_shards)
-    self.reduced_together = self._group_size if reduction == _MEAN else 1
-    super().__init__(devices, [1.0 / self._group_size] * num_shards,
-                     group_assignment=groups)
-
-  @property
-  def divided_by_keras(self) -> int:
-    """The size of a group: a shard sees only its group."""
-    return self._group_size
-
-  def scaling_losses(self) -> contextlib.AbstractContextManager:
-    """Makes v1 optimizers minimise their part of the loss of all shards."""
-    return shard_loss.ScalesLoss.scaling_losses(self)
-
-
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
-                reduction: str, groups: groups_lib.GroupAssignment,
+                reduction: str, groups: shard_reduction.GroupAssignment,
                 broadcast: Collection[str]):
   """Builds the shards of one call and reduces their specs."""
   decorator_stack.check_no_strategy(decorator_stack.CROSS_SHARD)
@@ -190,25 +167,21 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
   assertions = shards.check_even(decorator_stack.CROSS_SHARD)
-  interceptions = []
 
   def build(shard: int):
     own = {'features': shards.features[shard], 'labels': shards.labels[shard]}
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
-    interceptions.append(optimizer_interception.Interception(
-        lambda optimizer: _PlainOptimizer(
-            optimizer, reduction, group_assignment=groups), _Optimizer,
-        is_whole=True))
-    with interceptions[-1].active():
-      return call(**own)
+    wrap = functools.partial(
+        _PlainOptimizer, reduction=reduction, group_assignment=groups)
+    return decorator_stack.intercepted(
+        functools.partial(call, **own), optimizer_interception.Interception(
+            wrap, _Optimizer, is_whole=True),
+        decorator_stack.CROSS_SHARD, 'tfplugin.CrossShardOptimizer(opt)')
 
-  strategy = _ShardStrategy(devices, reduction, groups)
+  strategy = shared_shards.SharedShards(
+      devices, reduction=reduction, group_assignment=groups)
   _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
-  decorator_stack.check_spec(specs[0], decorator_stack.CROSS_SHARD)
-  decorator_stack.check_applied(
-      interceptions[0], decorator_stack.CROSS_SHARD,
-      'tfplugin.CrossShardOptimizer(opt)')
   # The mean over the groups of each group's mean or sum.
   spec = shard_specs.reduce_specs(
       call.mode, specs,

@@ -63,8 +63,6 @@ _REMEDIES_OF_TWICE = {
 def refusal(above: str, below: str) -> str | None:
   """Returns the reason why `above` must not be above `below`, or None.
 
-  Both are names of decorators.
-
   Example:
     >>> refusal('replicate_model_fn', 'clip_variables')
     >>> refusal('cross_shard', 'cross_shard')

@@ -158,16 +158,14 @@ def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 broadcast: Collection[str], batch_norm: str):
   """Builds the model once, and moves its row-wise ops to the devices."""
   decorator_stack.check_no_strategy('replicate_model_fn')
-  features, labels = batch_sharding.as_tensors(
-      call.arguments['features'], call.arguments.get('labels'), broadcast)
-  batch = batch_sharding.rows_of_batch(features, labels, broadcast)
+  batch = batch_sharding.batch_of_towers(
+      call.arguments['features'], call.arguments.get('labels'), len(devices),
+      broadcast)
+  features, labels = batch.values
   build = functools.partial(call, features=features, labels=labels)
   with tf1.device(devices[0]), _variables_on_cpu(devices):
     spec = build() if len(devices) == 1 else split_model.build(
-        build, split_graph.SplitGraph(
-            batch.dense, batch.composites, batch.num_rows,
-            lambda: batch.divided(len(devices)), devices,
-            split_graph.WEIGHTS_OF_MOMENTS[batch_norm]))
+        build, batch, devices, batch_norm)
     spec = _with_name(spec)
   if call.mode == tf.estimator.ModeKeys.TRAIN:
     decorator_stack.check_spec(spec, decorator_stack.REPLICATE)

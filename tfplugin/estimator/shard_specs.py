@@ -11,7 +11,8 @@ from typing import Callable
 
 import tensorflow as tf
 
-from tfplugin.distribute.shards.writes import reported_values
+from tfplugin.distribute.shards.writes import write_audit
+from tfplugin.distribute.towers import split_model
 from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
@@ -42,8 +43,8 @@ def reduce_specs(
         'predictions', [spec.predictions for spec in specs])
   if mode == tf.estimator.ModeKeys.PREDICT and first.export_outputs:
     replaced['export_outputs'] = {
-        key: concat_export_output(
-            key, [spec.export_outputs[key] for spec in specs])
+        key: split_model.export_output(
+            key, [spec.export_outputs[key] for spec in specs], concat)
         for key in first.export_outputs}
   for field in ('eval_metrics', 'host_call'):
     if getattr(first, field, None) is not None:
@@ -63,14 +64,14 @@ def _loss_of_batch(specs: Sequence[Any],
                    part_of_loss: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
   """Returns the loss of the batch; readers of a shard's loss get it."""
   losses = [spec.loss for spec in specs]
-  parts = [part_of_loss(reported_values.unnamed(loss)) for loss in losses]
+  parts = [part_of_loss(write_audit.unnamed(loss)) for loss in losses]
   loss = batch_parts.weighted_sum(
       [tf.reshape(part, []) for part in parts], weights)
   if not isinstance(specs[0], tf1.estimator.tpu.TPUEstimatorSpec):
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
       loss = tf.identity(loss, name='loss')
-  reported_values.show_loss(losses, loss)
+  write_audit.show_loss(losses, loss)
   return loss
 
 
@@ -126,56 +127,14 @@ def concat(name: str, values: Sequence[Any]) -> Any:
   empty.
   """
   def concat_leaf(*leaves):
-    try:
-      leaves = [leaf if isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor))
-                else tf.convert_to_tensor(leaf) for leaf in leaves]
-      return _concat_leaf(leaves)
-    except (TypeError, ValueError) as error:
-      raise _mismatch(name, values, error) from error
+    leaves = [leaf if isinstance(leaf, batch_parts.COMPOSITES)
+              else tf.convert_to_tensor(leaf) for leaf in leaves]
+    is_common = len(leaves) == 1 or leaves[0].shape.rank == 0
+    return leaves[0] if is_common else batch_parts.concat(leaves)
 
   try:
-    for others in values[1:]:
-      tf.nest.assert_same_structure(values[0], others)
+    return tf.nest.map_structure(concat_leaf, *values)
   except (TypeError, ValueError) as error:
-    raise _mismatch(name, values, error) from error
-  return tf.nest.map_structure(concat_leaf, *values)
-
-
-def _mismatch(name: str, values: Sequence[Any],
-              error: Exception) -> ValueError:
-  return ValueError(
-      f'`{name}` must be the same structure of tensors in every shard. '
-      f'Received: {list(values)}. ({error})')
-
-
-def _concat_leaf(leaves: Sequence[Any]) -> Any:
-  if isinstance(leaves[0], tf.SparseTensor):
-    return tf.sparse.concat(0, list(leaves), expand_nonconcat_dims=True)
-  if leaves[0].shape.rank == 0 or len(leaves) == 1:
-    return leaves[0]
-  if not isinstance(leaves[0], tf.RaggedTensor):
-    leaves = batch_parts.fill_up(leaves)
-  return tf.concat(leaves, axis=0)
-
-
-def concat_export_output(key: str, outputs: Sequence[Any]) -> Any:
-  """Concatenates the export outputs of the shards, classes included.
-
-  `key` is the name of the output, for the error.
-  """
-  export = tf.estimator.export
-  if isinstance(outputs[0], export.ClassificationOutput):
-    return export.ClassificationOutput(**{
-        field: concat(f'{key}.{field}', [getattr(o, field) for o in outputs])
-        for field in ('scores', 'classes')
-        if getattr(outputs[0], field) is not None})
-  if isinstance(outputs[0], export.RegressionOutput):
-    return export.RegressionOutput(
-        concat(f'{key}.value', [o.value for o in outputs]))
-  if isinstance(outputs[0], export.PredictOutput):
-    return export.PredictOutput(
-        concat(f'{key}.outputs', [o.outputs for o in outputs]))
-  raise ValueError(
-      '`export_outputs` must hold ClassificationOutput, RegressionOutput or '
-      f'PredictOutput. Received: {outputs[0]!r} under {key!r}. Use one of '
-      '`tf.estimator.export`.')
+    raise ValueError(
+        f'`{name}` must be the same structure of tensors in every shard. '
+        f'Received: {list(values)}. ({error})') from error

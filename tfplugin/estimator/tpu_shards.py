@@ -21,6 +21,7 @@ from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_specs
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
@@ -66,7 +67,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   num_shards = len(devices)
   shards = batch_sharding.split_batch(
       call.arguments['features'], call.arguments.get('labels'), num_shards)
-  shares, assertions = shards.shares(), []
+  shares, assertions = batch_parts.row_shares(shards.rows), []
   if call.mode == tf.estimator.ModeKeys.TRAIN:
     assertions = shards.check_even('ShardedTPUEstimator')
     # The shares are known, as all are the same.
@@ -123,11 +124,9 @@ def _shard_params(arguments: dict[str, Any],
 
 
 def concat(name: str, values: Sequence[Any]) -> Any:
-  """Concatenates the values of the shards, leaf by leaf, along the batch.
+  """Concatenates as `shard_specs.concat`, but refuses scalars that differ.
 
-  `values` has one nest of tensors `[batch, ...]` per shard; `name` is for the
-  error. Raises ValueError for a scalar that differs between shards. A TPU
-  refuses every scalar here.
+  A TPU refuses every scalar here.
   """
   result = shard_specs.concat(name, values)
   for leaves in zip(*map(tf.nest.flatten, values)):

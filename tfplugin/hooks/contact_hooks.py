@@ -196,8 +196,8 @@ class KeepContactHook(tf1.train.SessionRunHook):
     if self._time_limit_secs is not None:
       if contact.unreachable(task.cluster_spec, [task.name]):
         tf1.logging.warning(
-            '%s has no server at its address in `TF_CONFIG`, so that no session '
-            'reaches the other tasks. Start it before the training: `server = '
+            '%s has no server at its address in `TF_CONFIG`: no session can '
+            'reach the other tasks. Start it before the training: `server = '
             'tf.distribute.Server(config.cluster_spec, config.task_type, '
             'config.task_id)`; or use `tfplugin.estimator.train_and_evaluate`.',
             task.name)

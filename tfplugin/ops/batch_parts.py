@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
+from typing import Callable
 from typing import Union
 
 import tensorflow as tf
@@ -14,6 +16,33 @@ import tensorflow as tf
 Weight = Union[float, tf.Tensor]
 Rows = Union[int, tf.Tensor]
 Value = Union[tf.Tensor, tf.IndexedSlices]
+
+# The first row of each part, and its number of rows; assertions about the batch
+# that precede slices.
+Bounds = tuple[Sequence[Rows], Sequence[Rows], Sequence[tf.Operation]]
+
+COMPOSITES = (tf.SparseTensor, tf.RaggedTensor)
+
+
+@dataclasses.dataclass(frozen=True)
+class DividedBatch:
+  """A batch, and its division into parts.
+
+  Attributes:
+    values: The nest of its tensors.
+    dense: The dense tensors of `values` that have rows.
+    composites: The sparse and ragged tensors of `values`.
+    num_rows: The number of rows, or None where it is not static.
+    divide: Returns the bounds of the parts. It may make ops.
+    parts: For each of `dense` the tensor of each part; () for slices.
+  """
+
+  values: Any
+  dense: Sequence[tf.Tensor]
+  composites: Sequence[Any]
+  num_rows: int | None
+  divide: Callable[[], Bounds]
+  parts: Sequence[Sequence[tf.Tensor]] = ()
 
 
 def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
@@ -34,6 +63,29 @@ def fill_up(leaves: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
     full.set_shape([leaf.shape[0], *([None] * (leaf.shape.rank - 1))])
     filled.append(full)
   return filled
+
+
+def concat(leaves: Sequence[Any]) -> Any:
+  """Returns the rows of all leaves, dense ones as `fill_up` returns them."""
+  if isinstance(leaves[0], tf.SparseTensor):
+    return tf.sparse.concat(0, list(leaves), expand_nonconcat_dims=True)
+  if not isinstance(leaves[0], tf.RaggedTensor):
+    leaves = fill_up(leaves)
+  return tf.concat(leaves, axis=0)
+
+
+def static_rows(leaves: Sequence[Any], remedy: str) -> int | None:
+  """Returns the number of rows of all leaves of a batch, if one is static.
+
+  Raises ValueError, with the `remedy`, if they have different numbers.
+  """
+  static = {tf.compat.dimension_value(leaf.shape[0]) for leaf in leaves
+            if leaf.shape.rank is not None} - {None}
+  if len(static) > 1:
+    raise ValueError('Every tensor of a batch must have the same first '
+                     f'dimension. Received: {sorted(static)} in {leaves}. '
+                     f'{remedy}')
+  return static.pop() if static else None
 
 
 def num_rows(leaf: Any) -> tf.Tensor:

@@ -6,18 +6,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Callable
+from types import SimpleNamespace
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import branching
 from tfplugin.distribute import optimizer_interception
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.ops import shard_reduction
-from tfplugin.optimizers import reduced_gradients
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
@@ -103,7 +102,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
                opt: types.Optimizer,
                reduction: str = shard_reduction.MEAN,
                name: str = 'CrossShardOptimizer',
-               group_assignment: groups_lib.GroupAssignment = None):
+               group_assignment: shard_reduction.GroupAssignment = None):
     """Wraps `opt`.
 
     Args:
@@ -121,7 +120,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
         the shards into equal groups.
     """
     shard_reduction.check(reduction)
-    groups_lib.check(group_assignment)
+    shard_reduction.check_groups(group_assignment)
     super().__init__(opt, False, name)
     # The attributes have their names in `tf.compat.v1.tpu.CrossShardOptimizer`.
     self._opt = opt
@@ -184,15 +183,36 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     if skip_gradients_aggregation:
       return super().apply_gradients(grads_and_vars, global_step, name, True)
     shards = self._shards('apply_gradients')
-    call = _Application(
-        self._optimizer, super().apply_gradients, global_step, name,
-        self._sums_totals)
-    return shards.apply(call, grads_and_vars, self._group_assignment)
+    if type(shards) is shards_here.Replicas:
+      return self._apply_in_replicas(
+          shards, grads_and_vars, global_step=global_step, name=name)
+    with shards.applying_sums():
+      return super().apply_gradients(
+          shards.sums(grads_and_vars, self._group_assignment,
+                      self._sums_totals), global_step, name)
+
+  def _apply_in_replicas(self, shards: shards_here.Shards,
+                         grads_and_vars: types.GradsAndVars, **arguments):
+    """Applies the sums of the gradients over the replicas of a strategy."""
+    opt, groups = self._optimizer, self._group_assignment
+    if shard_reduction.group_size(groups, shards.size) < shards.size:
+      _check_applied_per_copy(opt)
+      return PerCopy(opt).apply_gradients(
+          shards.sums(grads_and_vars, groups), **arguments)
+    if sums_for_wrappers.takes_sums(opt):
+      return _apply_to_wrapper(opt, grads_and_vars, **arguments)
+    summing = getattr(tf.distribute.get_strategy().extended, 'summing_totals',
+                      contextlib.nullcontext())
+    if is_applied_per_copy(opt) or _tf_internals.implements_updates(opt):
+      with summing:  # It sums over the replicas.
+        return super().apply_gradients(grads_and_vars, **arguments)
+    return _apply_once(opt, sums_for_wrappers.sums_of(
+        grads_and_vars, summing), **arguments)
 
   def _shards(self, caller: str) -> shards_here.Shards:
     """Returns the shards of a call; checks the groups, warns if it is one."""
     shards = shards_here.shards_here(f'CrossShardOptimizer.{caller}')
-    if (isinstance(shards, shards_here.OneShard) and
+    if (type(shards) is shards_here.Shards and
         not self._has_warned and not tf.distribute.has_strategy()):
       self._has_warned = True
       tf1.logging.warning(
@@ -201,86 +221,115 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
           'processes. Use it under `tfplugin.estimator.cross_shard`, '
           '`tfplugin.distribute.CrossShardStrategy` or '
           '`tfplugin.estimator.ShardedTPUEstimator`.')
-    groups_lib.check(self._group_assignment, shards.size)
+    shard_reduction.check_groups(self._group_assignment, shards.size)
     return shards
 
 
-class _Application:
-  """One call of the wrapped optimizer, in the forms that shards need.
+def _apply_to_wrapper(optimizer: tf1.train.Optimizer,
+                      grads_and_vars: types.GradsAndVars, **arguments):
+  """Applies the sums over all replicas by a wrapper of the program, as on TPU.
 
-  `sums_totals` is whether a gradient is summed that is a sum over the shards
-  already, as on TPU.
+  Other optimizers inside the wrapper are intercepted.
+  """
+  if tf.executing_eagerly():
+    sums_for_wrappers.refuse_eager(optimizer, 'inside `CrossShardOptimizer`')
+  extended = tf.distribute.get_strategy().extended
+  # A strategy that knows sums, and does not sum them again outside of it.
+  summing = getattr(extended, 'summing_totals', None)
+  if summing is not None:
+    return sums_for_wrappers.OfSums(optimizer, summing).apply_gradients(
+        grads_and_vars, **arguments)
+  sums = sums_for_wrappers.sums_of(grads_and_vars, contextlib.nullcontext())
+  with optimizer_interception.Interception(
+      PerCopy, PerCopy, only=is_applied_per_copy).active():
+    return optimizer.apply_gradients(sums, **arguments)
+
+
+def _apply_once(optimizer: tf1.train.Optimizer, sums: types.GradsAndVars,
+                **arguments):
+  """Applies the sums over all replicas by an optimizer that assigns itself."""
+
+  def apply(strategy, pairs):
+    return optimizer.apply_gradients([
+        (strategy.experimental_local_results(total)[0], variable)
+        for total, variable in pairs], **arguments)
+
+  pairs = [(total, v) for total, v in sums if total is not None]
+  return tf.distribute.get_replica_context().merge_call(apply, args=(pairs,))
+
+
+def is_applied_per_copy(optimizer: tf1.train.Optimizer) -> bool:
+  """Returns whether TensorFlow or tfplugin applies it, and sums gradients."""
+  return isinstance(optimizer, wrapper.OptimizerWrapper) or (
+      type(optimizer).apply_gradients is tf1.train.Optimizer.apply_gradients)
+
+
+def _check_applied_per_copy(optimizer: tf1.train.Optimizer) -> None:
+  """Raises NotImplementedError if `optimizer` would sum sums again."""
+  if not is_applied_per_copy(optimizer):
+    raise NotImplementedError(
+        '`group_assignment` with several groups needs an optimizer that does '
+        'not override `apply_gradients`. Received: '
+        f'{type(optimizer).__name__}. Override `_apply_dense` and '
+        '`_resource_apply_dense` instead, or use one group.')
+
+
+class PerCopy:
+  """Optimizer that applies each replica's gradients to that replica's copies.
+
+  It takes what `is_applied_per_copy` accepts.
   """
 
-  def __init__(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
-               global_step: tf.Variable | None, name: str | None,
-               sums_totals: bool):
-    self.sums_totals = sums_totals
-    self._optimizer = optimizer
-    self._apply_gradients = apply_gradients
-    self._global_step = global_step
-    self._name = name
+  def __init__(self, optimizer: tf1.train.Optimizer):
+    """Wraps `optimizer`, which would sum the gradients over the replicas."""
+    self.apply_gradients = (
+        functools.partial(
+            optimizer.apply_gradients, skip_gradients_aggregation=True)
+        if isinstance(optimizer, wrapper.OptimizerWrapper) else
+        functools.partial(apply_reduced_gradients, optimizer))
 
-  def apply(self, grads_and_vars: types.GradsAndVars):
-    """Applies the gradients with the wrapped optimizer."""
-    return self._apply_gradients(
-        grads_and_vars, self._global_step, self._name)
 
-  @property
-  def takes_sums(self) -> bool:
-    """Whether a wrapper of the program is given the sums, as on TPU."""
-    return sums_for_wrappers.takes_sums(self._optimizer)
+def apply_reduced_gradients(
+    optimizer: tf1.train.Optimizer,
+    grads_and_vars: types.GradsAndVars,
+    global_step: tf.Variable | None = None,
+    name: str | None = None,
+):
+  """Applies each replica's gradients to that replica's copy of the variables.
 
-  def apply_sums(self, grads_and_vars: types.GradsAndVars,
-                 summing: contextlib.AbstractContextManager | None):
-    """Applies the sums of the gradients over all replicas by the wrapper.
+  A v1 optimizer in a replica context always reduces its gradients. Here a
+  stand-in for the strategy reduces nothing, and keeps the rest of the
+  optimizer's work: slots, one update per copy of a variable, the global step.
+  `optimizer` is applied in TensorFlow's own way, and no wrapper.
+  """
+  pairs = [(g, v) for g, v in grads_and_vars if g is not None]
+  if not pairs:
+    raise ValueError('`grads_and_vars` must hold a gradient. No gradients '
+                     'provided for any variable. Received: '
+                     f'{list(grads_and_vars)!r}')
 
-    A strategy that knows sums, and does not sum them again outside of
-    `summing`, has that context. Other optimizers inside the wrapper are
-    intercepted.
-    """
-    if tf.executing_eagerly():
-      sums_for_wrappers.refuse_eager(
-          self._optimizer, 'inside `CrossShardOptimizer`')
-    if summing is not None:
-      return sums_for_wrappers.OfSums(self._optimizer, summing).apply_gradients(
-          grads_and_vars, global_step=self._global_step, name=self._name)
-    sums = sums_for_wrappers.sums_of(grads_and_vars, contextlib.nullcontext())
-    with optimizer_interception.Interception(
-        reduced_gradients.PerCopy, reduced_gradients.PerCopy,
-        only=reduced_gradients.is_applied_per_copy).active():
-      return self._optimizer.apply_gradients(
-          sums, global_step=self._global_step, name=self._name)
+  def apply_to_copies(strategy, pairs):
+    for _, variable in pairs:
+      _check_copies(strategy, variable)
+    extended = strategy.extended
+    reduced = SimpleNamespace(group=strategy.group, extended=SimpleNamespace(
+        batch_reduce_to=lambda reduce_op, pairs: [value for value, _ in pairs],
+        update=extended.update, update_non_slot=extended.update_non_slot,
+        non_slot_devices=extended.non_slot_devices))
+    return _tf_internals.distributed_apply(
+        optimizer, reduced, pairs, global_step, name)
 
-  def apply_once(self, grads_and_vars: types.GradsAndVars):
-    """Applies the sums of the gradients over all replicas."""
-    if (reduced_gradients.is_applied_per_copy(self._optimizer) or
-        _tf_internals.implements_updates(self._optimizer)):
-      # It sums over the replicas.
-      return self.apply(grads_and_vars)
+  return tf.distribute.get_replica_context().merge_call(
+      branching.labelled(
+          f'{optimizer.get_name()}.apply_gradients', apply_to_copies),
+      args=(pairs,))
 
-    def apply(strategy, pairs):
-      reduced = strategy.extended.batch_reduce_to(
-          tf.distribute.ReduceOp.SUM, pairs)
-      gradients = [strategy.experimental_local_results(g)[0] for g in reduced]
-      return self._optimizer.apply_gradients(
-          list(zip(gradients, [v for _, v in pairs])),
-          global_step=self._global_step, name=self._name)
 
-    pairs = [(g, v) for g, v in grads_and_vars if g is not None]
-    return tf.distribute.get_replica_context().merge_call(apply, args=(pairs,))
-
-  def per_copy(self) -> Callable:
-    """Returns a function that applies summed gradients to a replica's copy.
-
-    Raises NotImplementedError if the wrapped optimizer would sum them again.
-    """
-    if not reduced_gradients.is_applied_per_copy(self._optimizer):
-      raise NotImplementedError(
-          '`group_assignment` with several groups needs an optimizer that does '
-          'not override `apply_gradients`. Received: '
-          f'{type(self._optimizer).__name__}. Override `_apply_dense` and '
-          '`_resource_apply_dense` instead, or use one group.')
-    return functools.partial(
-        reduced_gradients.PerCopy(self._optimizer).apply_gradients,
-        global_step=self._global_step, name=self._name)
+def _check_copies(strategy: tf.distribute.Strategy, variable) -> None:
+  """Raises ValueError if `variable` has one copy for all replicas."""
+  if len(strategy.experimental_local_results(variable)) == 1:
+    raise ValueError(
+        '`group_assignment` with several groups, and a wrapper of the program, '
+        'need a copy of every variable per replica. Received: '
+        f'{variable.name}, which {type(strategy).__name__} keeps once for all '
+        'replicas. Use `tf.distribute.MirroredStrategy`, or one group.')

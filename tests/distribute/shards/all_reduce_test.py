@@ -69,12 +69,13 @@ def test_gradient_in_groups_is_the_sum_of_the_groups_gradients(groups, sums):
 
 def test_sums_are_known_to_be_the_same(behavior):
   strategy, sums = _mirrored(), []
+  strategy.group_assignment = None
 
   def replica():
     w = tf1.get_variable('w', initializer=2.0, use_resource=True)
-    total = all_reduce.constant_sum(w * 3.0)
+    total = all_reduce.sum_of_group(w * 3.0)
     sums.append(all_reduce.all_reduce_sum(w * 3.0))
-    rows = all_reduce.constant_sum(
+    rows = all_reduce.sum_of_group(
         tf.IndexedSlices(tf.stack([w]), tf.constant([1]), tf.constant([2])))
     return total, tf.convert_to_tensor(rows)
 

@@ -240,7 +240,7 @@ def test_tensorflow_does_not_divide_as_well(reduction):
 
   class Strategy(shard_loss.ScalesLoss, tf.distribute.OneDeviceStrategy):
     reduced_together = 1 if reduction == SUM else 4
-    group_assignment, num_shards = None, 4
+    group_assignment, num_shards, divided_by_keras = None, 4, 1
 
   strategy = Strategy('/cpu:0')
   strategy._scale_loss_for_estimator = True

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the kinds of shards: what is found where, and how each applies."""
+"""Tests of the kinds of shards: what is found where, and how each sums."""
 
 import pytest
 import tensorflow as tf
@@ -14,33 +14,15 @@ _MEAN = tf1.losses.Reduction.MEAN
 _GROUPS = [[1, 3], [2, 0]]
 
 
-class _Recorder:
-  """Records the way in which gradients are applied, and their values."""
-
-  takes_sums = False
-
-  def apply(self, grads_and_vars):
-    return 'apply', _values(grads_and_vars)
-
-  def apply_once(self, grads_and_vars):
-    return 'apply_once', _values(grads_and_vars)
-
-  def per_copy(self):
-    return lambda grads_and_vars: ('per_copy', _values(grads_and_vars))
-
-
-def _values(grads_and_vars):
-  return [tf.constant(-1.0) if g is None else g for g, _ in grads_and_vars]
-
-
 def _look(index, groups):
   """Returns what a shard with gradient 10 ** index finds."""
   shards = shards_here.shards_here('caller')
   variable = tf1.get_variable('w', initializer=1.0, use_resource=True)
-  way, applied = shards.apply(
-      _Recorder(), [(10.0 ** index, variable), (None, variable)], groups)
-  return (type(shards), shards.size, shards.loss_factor(_MEAN, groups), way,
-          applied)
+  with shards.applying_sums():
+    sums = shards.sums([(10.0 ** index, variable), (None, variable)], groups)
+  assert [v for _, v in sums] == [variable] * 2
+  return (type(shards), shards.size, shards.loss_factor(_MEAN, groups), [
+      tf.constant(-1.0) if g is None else g for g, _ in sums])
 
 
 def _in_replicas(num_replicas, groups=None):
@@ -74,21 +56,20 @@ def _in_shards(num_shards, groups=None):
 
 def test_no_sharding_is_one_shard(behavior):
   with tf.Graph().as_default():
-    assert _look(2.0, [[0]])[:-1] == (shards_here.OneShard, 1, 1, 'apply')
+    assert _look(2.0, [[0]])[:-1] == (shards_here.Shards, 1, 1)
 
 
 @pytest.mark.parametrize('find', [
     lambda: _in_replicas(1), lambda: _in_shards(1)])
 def test_one_replica_or_shard_is_one_shard(behavior, find):
-  assert find() == (shards_here.OneShard, 1, 1, 'apply', [[1], [-1]])
+  assert find() == (shards_here.Shards, 1, 1, [[1], [-1]])
 
 
-@pytest.mark.parametrize('groups, factor, way, applied', [
-    (None, .25, 'apply_once', [1, 10, 100, 1000]),
-    (_GROUPS, .5, 'per_copy', [101, 1010, 101, 1010])])
-def test_replicas(behavior, groups, factor, way, applied):
+@pytest.mark.parametrize('groups, factor, sums', [
+    (None, .25, [1111] * 4), (_GROUPS, .5, [101, 1010, 101, 1010])])
+def test_replicas(behavior, groups, factor, sums):
   assert _in_replicas(4, groups) == (
-      shards_here.Replicas, 4, factor, way, [applied, [-1] * 4])
+      shards_here.Replicas, 4, factor, [sums, [-1] * 4])
 
 
 @pytest.mark.parametrize('groups, factor, total', [
@@ -96,8 +77,7 @@ def test_replicas(behavior, groups, factor, way, applied):
 def test_shards_that_share_variables_apply_the_sum_of_the_group_of_shard_0(
     behavior, groups, factor, total):
   assert _in_shards(4, groups) == (
-      shards_here.SharingReplicas, 4, factor, 'apply',
-      [[total] * 4, [-1] * 4])
+      shards_here.SharingReplicas, 4, factor, [[total] * 4, [-1] * 4])
 
 
 def test_tpu_shards(behavior):
@@ -109,7 +89,7 @@ def test_tpu_shards(behavior):
 
   with tf.Graph().as_default():
     tf1.tpu.shard(shard, num_shards=4)
-  assert found == [(shards_here.TpuShards, 4, .5, 'apply')]
+  assert found == [(shards_here.TpuShards, 4, .5)]
 
 
 def test_a_kind_of_shards_knows_its_sum_and_divides_no_loss():

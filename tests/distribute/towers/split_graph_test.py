@@ -9,16 +9,18 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
 from tfplugin.distribute.towers import split_graph
+from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
 _X = np.float32([[1, 2], [3, 5], [7, 1]])
 
 
-def _split(x, devices=('/cpu:0', '/cpu:1'), moments=None):
+def _split(x, devices=('/cpu:0', '/cpu:1'), batch_norm='sync', rows=(2, 1)):
   """Returns a split of three rows over two towers."""
-  return split_graph.SplitGraph(
-      [x], [], None, lambda: ([0, 2], [2, 1], ()), devices, moments)
+  begins = [sum(rows[:tower]) for tower in range(len(rows))]
+  return split_graph.SplitGraph(batch_parts.DividedBatch(
+      x, [x], [], None, lambda: (begins, rows, ())), devices, batch_norm)
 
 
 def _take_gradients(split):
@@ -95,9 +97,7 @@ def test_the_graph_is_linear_in_towers():
     with tf.Graph().as_default() as graph:
       x = tf1.placeholder(tf.float32, [None, 2])
       w = tf1.get_variable('w', [2, 2])
-      split = split_graph.SplitGraph(
-          [x], [], None, lambda count=count: (
-              list(range(count)), [1] * count, ()), ['/cpu:0'] * count, None)
+      split = _split(x, ['/cpu:0'] * count, rows=[1] * count)
       _take_gradients(split)
       for _ in range(5):
         x = tf.tanh(x @ w)
@@ -170,7 +170,7 @@ def test_what_waits_for_a_split_op_waits_for_each_tower():
 def test_moments_are_weighed(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     x = tf1.placeholder_with_default(_X[:, None, None], [None, 1, 1, 2])
-    split = _split(x, moments=lambda rows: [2 / 3, 1 / 3])
+    split = _split(x, batch_norm='mean')
     y, mean, _ = tf1.nn.fused_batch_norm(
         x, tf.ones([2]), tf.zeros([2]), epsilon=1.)
     split.update()

@@ -9,6 +9,7 @@ same variable, for its own inputs.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -19,9 +20,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 Summand = Union[tf.Tensor, tf.IndexedSlices]
 
@@ -36,7 +37,7 @@ _MAX_PACKED_ELEMENTS = 1 << 14
 
 def all_reduce_sum(
     value: Summand,
-    group_assignment: groups_lib.GroupAssignment = None) -> Summand:
+    group_assignment: shard_reduction.GroupAssignment = None) -> Summand:
   """Returns the sum of `value` over all replicas or a group, in every replica.
 
   The gradient of a sum over the replicas is the sum of their gradients. `value`
@@ -44,9 +45,9 @@ def all_reduce_sum(
   replica context, in every replica, with a checked group assignment or None.
   """
   context = tf.distribute.get_replica_context()
-  if group_assignment is not None:
-    return _sum_over_group(context, value, group_assignment, _sum_over_all)
-  return _sum_over_all(context, value)
+  return sum_in_group(
+      value, group_assignment, context.replica_id_in_sync_group,
+      functools.partial(_sum_over_all, context))
 
 
 def _sum_over_all(context, value: Summand) -> Summand:
@@ -88,22 +89,15 @@ def all_reduce(context: tf.distribute.ReplicaContext, reduce_op: Any,
 
 
 def sum_of_group(value: Summand) -> Summand:
-  """Returns the `constant_sum` over the shards of this replica's group."""
-  return constant_sum(value, tf.distribute.get_strategy().group_assignment)
-
-
-def constant_sum(
-    value: Summand,
-    group_assignment: groups_lib.GroupAssignment = None) -> Summand:
-  """Returns the same sum as `all_reduce_sum`, without a gradient.
+  """Returns the sum over the shards of this replica's group, without gradient.
 
   Without groups it is declared to be the same in all replicas; see
   `same_values`.
   """
   context = tf.distribute.get_replica_context()
-  if group_assignment is not None:
-    return _sum_over_group(context, value, group_assignment, _reduce)
-  return _reduce(context, value)
+  return sum_in_group(
+      value, context.strategy.group_assignment,
+      context.replica_id_in_sync_group, functools.partial(_reduce, context))
 
 
 def _sum_of_gradients(op: tf.Operation, unused_value_gradient, gradient):
@@ -131,14 +125,15 @@ def _reduce(context, value: Summand) -> Summand:
       branching.labelled('a sum over shards', merge), args=(value,))
 
 
-def _sum_over_group(context, x: Summand, group_assignment: list[list[int]],
-                    sum_over_all: Callable) -> Summand:
-  """Returns the group's sum, by one all-reduce with a slice for each group."""
-  num_groups = len(group_assignment)
-  group = tf.gather(groups_lib.group_of_shard(group_assignment),
-                    context.replica_id_in_sync_group)
-  total = sum_over_all(context, put_in_group(x, group, num_groups))
-  return take_from_group(total, x, group, num_groups)
+def sum_in_group(x: Summand, groups: shard_reduction.GroupAssignment,
+                 shard: int | tf.Tensor,
+                 sum_over_all: Callable[[Summand], Summand]) -> Summand:
+  """Returns the sum over the group of `shard`, by one sum over all shards."""
+  if groups is None:
+    return sum_over_all(x)
+  group = tf.gather(shard_reduction.group_of_shard(groups), shard)
+  total = sum_over_all(put_in_group(x, group, len(groups)))
+  return take_from_group(total, x, group, len(groups))
 
 
 def put_in_group(x: Summand, group, num_groups: int) -> Summand:
@@ -162,11 +157,7 @@ def put_in_group(x: Summand, group, num_groups: int) -> Summand:
 
 def take_from_group(total: Summand, x: Summand, group,
                     num_groups: int) -> Summand:
-  """Returns the group's part of `total`, a sum of results of `put_in_group`.
-
-  `x` is the value that the shard passed to `put_in_group`. `group` is an int or
-  an int32 scalar.
-  """
+  """Returns the group's part of `total`, a sum of `put_in_group` of `x`."""
   if not isinstance(x, tf.IndexedSlices):
     part = tf.gather(total, group)
     part.set_shape(x.shape)

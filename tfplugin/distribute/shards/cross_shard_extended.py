@@ -16,16 +16,15 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
 
@@ -40,7 +39,6 @@ class GroupReduction(met_updates.MetUpdates):
   """
 
   _alone = None  # Shards synchronize in branches if they make the same calls.
-  _made = None
   _run = None  # The shards that are being built in a graph.
   _starts_copies = None
 
@@ -49,6 +47,7 @@ class GroupReduction(met_updates.MetUpdates):
     self.summing_totals = per_graph.Inside()
     # Gradients that are applied inside are sums over shards.
     self.applying_sums = per_graph.Inside()
+    self._made = weakref.WeakValueDictionary()
     super().__init__(*args, **kwargs)
 
   def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
@@ -139,15 +138,8 @@ class GroupReduction(met_updates.MetUpdates):
     variable = super()._create_variable(next_creator, **kwargs)
     if isinstance(variable, _tf_internals.MirroredVariable):
       self._check_copies_of(variable)
-    if self._made is None:
-      self._made = {}
-    self._made[id(variable)] = weakref.ref(variable)
+    self._made[id(variable)] = variable
     return variable
-
-  @property
-  def num_shards(self) -> int:
-    """The number of shards in all processes."""
-    return self._num_replicas_in_sync
 
   def _check_copies_of(self, variable: tf.Variable) -> None:
     """Makes writes of shards to a new variable writes of the batch value."""
@@ -189,22 +181,26 @@ class GroupReduction(met_updates.MetUpdates):
 
   def _build(self, fn, args, kwargs):
     """Builds `fn` in each shard, and checks its writes."""
+    run, result = self._run, self._in_shards(self._reporting(fn), args, kwargs)
+    self._check_writes(run)
+    if run.losses:
+      self._report_batch(run, result.loss)
+    if self._starts_copies is True:
+      self._starts_copies = self._start_of_copies()
+    return result
+
+  def _in_shards(self, fn, args, kwargs):
+    """Builds `fn` in each shard."""
     run = self._run
     with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
         _tf_internals.summaries_of_all(_is_in_replica)), (
             _tf_internals.sizes_as_ops(run.has_rows)), (
                 _tf_internals.seeds_by_replica()), (
                     _tf_internals.layer_names_by_replica()):
-      result = super()._call_for_each_replica(
-          run.around(self._reporting(fn)), args, kwargs)
+      result = super()._call_for_each_replica(run.around(fn), args, kwargs)
     run.branches.check_conditions()
     _tf_internals.gradients_of_graph_through(
         tf1.get_default_graph(), self._gradients_of_copies)
-    self._check_writes(run)
-    if run.losses:
-      self._report_batch(run, result.loss)
-    if self._starts_copies is True:
-      self._starts_copies = self._start_of_copies()
     return result
 
   def _gradients_of_copies(self, helper: Callable, **arguments: Any) -> list:
@@ -241,7 +237,7 @@ class GroupReduction(met_updates.MetUpdates):
         return spec
       shard_run.current().losses.append(spec.loss)
       share = strategy.reduced_together / strategy.num_replicas_in_sync
-      loss = strategy.part_of_loss(reported_values.unnamed(spec.loss)) * share
+      loss = strategy.part_of_loss(write_audit.unnamed(spec.loss)) * share
       return spec._replace(
           loss=loss, scaffold=self.init_all(spec.scaffold))
 
@@ -255,14 +251,14 @@ class GroupReduction(met_updates.MetUpdates):
     """
     parts = self._local_results(loss)
     if len(parts) == self._num_replicas_in_sync > 1:
-      reported_values.show_batch_values(run, range(len(parts)), run.losses[0])
+      write_audit.show_batch_values(run, range(len(parts)), run.losses[0])
       with tf.name_scope('loss_of_batch'):
         total = tf.add_n(parts)
-      reported_values.show_loss(run.losses, total)
+      write_audit.show_loss(run.losses, total)
 
   def _start_of_copies(self) -> tf.Operation:
     """Returns the op that starts all copies with the value of the first."""
-    copies = [variable.values for variable in self._variables() if isinstance(
+    copies = [variable.values for variable in self._made.values() if isinstance(
         variable, _tf_internals.MirroredVariable)]
     with tf.name_scope('start_of_copies'):
       return tf.group(*[copy.assign(first.read_value(), read_value=False)
@@ -285,15 +281,11 @@ class GroupReduction(met_updates.MetUpdates):
 
     return tf1.train.Scaffold(copy_from_scaffold=scaffold, init_fn=init)
 
-  def _variables(self) -> list[tf.Variable]:
-    made = [variable() for variable in (self._made or {}).values()]
-    return [variable for variable in made if variable is not None]
-
   def _check_writes(self, run: shard_run.ShardRun) -> None:
     """Raises if replicas wrote different values, unless by merge calls."""
     if not self._use_merge_call():
       return
-    made = self._variables()
+    made = list(self._made.values())
     run.record.check_no_stores()
     write_audit.check_copies(run, (variable for variable in made if isinstance(
         variable, _tf_internals.MirroredVariable)))
@@ -309,7 +301,7 @@ class GroupReduction(met_updates.MetUpdates):
   def _own_groups(self, groups: list[list[int]]) -> list[int]:
     """Returns the groups of this process's replicas."""
     first = _tf_internals.index_in_cluster(self) * len(self.worker_devices)
-    return groups_lib.group_of_shard(groups)[
+    return shard_reduction.group_of_shard(groups)[
         first:first + len(self.worker_devices)]
 
 

@@ -16,7 +16,6 @@ from tfplugin.distribute import refusals
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.shards import cluster_extended
 from tfplugin.distribute.shards import cross_shard_extended
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.ops import shard_reduction
@@ -119,7 +118,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
   def __init__(self,
                devices: Sequence[str] | None = None,
                reduction: str = shard_reduction.MEAN,
-               group_assignment: groups_lib.GroupAssignment = None,
+               group_assignment: shard_reduction.GroupAssignment = None,
                engine: str = TENSORFLOW,
                *,
                exchange_dtype: str | None = None):
@@ -145,7 +144,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
       TimeoutError: Horovod's first process cannot be reached.
     """
     shard_reduction.check(reduction)
-    groups_lib.check(group_assignment)
+    shard_reduction.check_groups(group_assignment)
     if engine not in (TENSORFLOW, HOROVOD):
       raise ValueError(
           f'`engine` must be {TENSORFLOW!r} or {HOROVOD!r}. Received: '
@@ -167,7 +166,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     # Not super(): a cluster's class has another strategy among its bases.
     tf.distribute.Strategy.__init__(
         self, self._make_extended(local_devices.check_copies(devices)))
-    groups_lib.check(group_assignment, self.num_replicas_in_sync)
+    shard_reduction.check_groups(group_assignment, self.num_replicas_in_sync)
 
   @property
   def reduction(self) -> str:
@@ -175,7 +174,7 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     return self._reduction
 
   @property
-  def group_assignment(self) -> groups_lib.GroupAssignment:
+  def group_assignment(self) -> shard_reduction.GroupAssignment:
     """The groups of shards that reduce together, or None."""
     return self._group_assignment
 
@@ -185,10 +184,20 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
     return self._exchange_dtype
 
   @property
+  def num_shards(self) -> int:
+    """The number of shards in all processes."""
+    return self.num_replicas_in_sync
+
+  @property
+  def divided_by_keras(self) -> int:
+    """The number that Keras 3 and `tf.nn` divide a mean loss by."""
+    return self.num_replicas_in_sync
+
+  @property
   def reduced_together(self) -> int:
     """The number of shards whose mean is minimised; 1 with SUM."""
     return 1 if self._reduction == shard_reduction.SUM else (
-        groups_lib.group_size(
+        shard_reduction.group_size(
             self._group_assignment, self.num_replicas_in_sync))
 
   def _make_extended(self, devices: list[str]):

@@ -9,6 +9,7 @@ strategy calls `join`. Otherwise Horovod is not imported.
 from __future__ import annotations
 
 import contextlib
+import functools
 import ipaddress
 import os
 import socket
@@ -26,7 +27,8 @@ from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards import group_assignment as groups_lib
+from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 _MEAN = tf.distribute.ReduceOp.MEAN
 _LIMIT_SECS = 600.0
@@ -44,24 +46,13 @@ def number() -> int:
   return 1 if horovod is None else horovod.size()
 
 
-def sum_over(x: all_reduce.Summand,
-             groups: groups_lib.GroupAssignment = None) -> all_reduce.Summand:
-  """Returns the sum of `x` over all processes, or over this one's group.
-
-  `groups` is a group assignment by rank. `IndexedSlices` stay so, with the rows
-  of all processes.
-  """
+def sum_over(
+    x: all_reduce.Summand,
+    groups: shard_reduction.GroupAssignment = None) -> all_reduce.Summand:
+  """Returns the sum of `x` over all processes, or over this one's group."""
   horovod = _initialised()
-
-  def total(x):
-    return horovod.allreduce(x, op=horovod.Sum)
-
-  if groups is None:
-    return total(x)
-  group = groups_lib.group_of_shard(groups)[horovod.rank()]
-  return all_reduce.take_from_group(
-      total(all_reduce.put_in_group(x, group, len(groups))), x,
-      tf.constant(group), len(groups))
+  return all_reduce.sum_in_group(x, groups, horovod.rank(), functools.partial(
+      horovod.allreduce, op=horovod.Sum))
 
 
 def join(task: cluster_task.ClusterTask) -> None:
@@ -196,8 +187,8 @@ class HorovodReduction:
   def _over_all(self, reduce_op, value):
     """Reduces over this process's devices, and then over all processes."""
     with tf.device(self.worker_devices[0]):
-      total = sum_over(
-          _added_up(self._local_results(value)))
+      parts = self._local_results(value)
+      total = sum_over(batch_parts.weighted_sum(parts, [1.0] * len(parts)))
       if reduce_op == _MEAN:
         total = _divided(total, self._num_replicas_in_sync)
     copies = []
@@ -206,18 +197,6 @@ class HorovodReduction:
         copies.append(tf.nest.map_structure(
             tf.identity, total, expand_composites=True))
     return _tf_internals.regroup(tuple(copies))
-
-
-def _added_up(parts: tuple) -> all_reduce.Summand:
-  """Returns the sum of tensors, or all rows of `IndexedSlices`."""
-  if len(parts) == 1:
-    return parts[0]
-  if not isinstance(parts[0], tf.IndexedSlices):
-    return tf.add_n(list(parts))
-  return tf.IndexedSlices(
-      tf.concat([part.values for part in parts], axis=0),
-      tf.concat([part.indices for part in parts], axis=0),
-      parts[0].dense_shape)
 
 
 def _divided(total: all_reduce.Summand, number: int) -> all_reduce.Summand:

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
@@ -43,7 +42,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
@@ -59,33 +57,25 @@ _NOT_REDUCED = (None, tf1.losses.Reduction.NONE)
 
 
 class ScalesLoss:
-  """Mixin before a strategy's class that has `reduced_together`.
+  """Mixin before a strategy's class that has the numbers that divide a loss.
 
-  `reduced_together` is the number of shards whose mean is minimised.
+  `reduced_together` is the number of shards whose mean is minimised. Keras 3
+  and `tf.nn` divide a mean loss by `divided_by_keras`. There are `num_shards`,
+  in a shard, too.
   """
 
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    # Prevents a second division by TensorFlow.
-    return False
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value
-
-  @property
-  def num_shards(self) -> int:
-    """The number of shards, in one of them, too."""
-    return self.extended.num_shards
-
-  @property
-  def divided_by_keras(self) -> int:
-    """The number that Keras 3 and `tf.nn` divide a mean loss by."""
-    return self.num_replicas_in_sync
+  # Prevents a second division by TensorFlow.
+  _scale_loss_for_estimator = property(lambda self: False, lambda self, _: None)
 
   def scaling_losses(self) -> contextlib.AbstractContextManager:
     """Makes v1 optimizers in its replicas minimise their `part_of_loss`."""
-    return minimising(self, self.part_of_loss)
+
+    def scaled(loss: tf.Tensor) -> tf.Tensor | None:
+      is_own = tf.distribute.get_strategy() is self and (
+          not tf.distribute.in_cross_replica_context())
+      return self.part_of_loss(loss) if is_own else None
+
+    return _tf_internals.losses_scaled(scaled)
 
   def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
     """Returns this shard's contribution to the total loss.
@@ -97,23 +87,10 @@ class ScalesLoss:
     """
     number = self.divided_by_keras
     if number != self.reduced_together:
-      is_group = number == groups_lib.group_size(
+      is_group = number == shard_reduction.group_size(
           self.group_assignment, self.num_shards)
       _check_not_divided(loss, number, _DIVIDED[:1] if is_group else _DIVIDED)
     return divided(loss, self.reduced_together)
-
-
-def minimising(strategy: tf.distribute.Strategy,
-               scale: Callable[[tf.Tensor], tf.Tensor],
-               ) -> contextlib.AbstractContextManager:
-  """Makes v1 optimizers in replicas of `strategy` minimise `scale(loss)`."""
-
-  def scaled(loss: tf.Tensor) -> tf.Tensor | None:
-    is_own = tf.distribute.get_strategy() is strategy and (
-        not tf.distribute.in_cross_replica_context())
-    return scale(loss) if is_own else None
-
-  return _tf_internals.losses_scaled(scaled)
 
 
 def _check_not_divided(loss: tf.Tensor, number: int,

@@ -3,7 +3,7 @@
 """Shards that the current code runs on, of every kind, and sums over them.
 
 Each kind of shards has a size, a sum over a group, and the factor of a shard's
-loss. It applies the gradients of all shards once. The sums:
+loss. The sums:
 
   tf.distribute replicas:  an all-reduce by the strategy, also of the shards of
                            a decorator; a TPUStrategy uses the TPU's own op.
@@ -17,7 +17,6 @@ The TPU path has been checked as a graph; it was built, not run.
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import Any
 
 import tensorflow as tf
@@ -25,7 +24,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.ops import shard_reduction
@@ -59,52 +57,49 @@ def _check_number(x: Any) -> all_reduce.Summand:
 
 
 class Shards:
-  """The shards of one computation; `size` is their number."""
+  """The shards of one computation; `size` is their number.
+
+  Without a subclass it is one shard: no distribution, or a single replica.
+  """
 
   def __init__(self, size: int):
     """Stores the number of shards."""
     self.size = size
 
   def sum(self, x: all_reduce.Summand,
-          groups: groups_lib.GroupAssignment = None) -> all_reduce.Summand:
-    """Returns the sum of `x` over this shard's group, in every shard.
-
-    `x` is a tensor or `tf.IndexedSlices`. Raises TypeError for a nest or a
-    dtype that is not numeric, and ValueError if `groups` does not fit the
-    number of shards.
-    """
-    size = groups_lib.group_size(groups, self.size)
+          groups: shard_reduction.GroupAssignment = None) -> all_reduce.Summand:
+    """Returns the sum of `x` over this shard's group, in every shard."""
+    size = shard_reduction.group_size(groups, self.size)
     number = _check_number(x)
     if size == 1:
       return x
     return self._sum(number, None if size == self.size else groups)
 
   def loss_factor(self, reduction: str,
-                  groups: groups_lib.GroupAssignment) -> float:
+                  groups: shard_reduction.GroupAssignment) -> float:
     """Returns the factor of a loss by which gradients sum to `reduction`.
 
     The last loss that was built decides whether TensorFlow divides it, too.
     """
     return shard_reduction.factor(
-        reduction, groups_lib.group_size(groups, self.size),
+        reduction, shard_reduction.group_size(groups, self.size),
         self._loss_divisor())
 
-  def apply(self, call: Any, grads_and_vars: types.GradsAndVars,
-            groups: groups_lib.GroupAssignment):
-    """Applies the sums of the gradients over this shard's group.
-
-    `call` is an optimizer's call. Its `apply` applies the gradients unchanged,
-    and `apply_once` sums them over all replicas, as `apply_sums` does if it
-    `takes_sums`. `per_copy` returns a function for gradients that are sums
-    already, each replica's for its own copy of the variables.
-    """
-    return call.apply(self.sums(grads_and_vars, groups))
-
   def sums(self, grads_and_vars: types.GradsAndVars,
-           groups: groups_lib.GroupAssignment) -> list:
-    """Returns (group's sum, variable) tuples; a gradient of None stays None."""
+           groups: shard_reduction.GroupAssignment,
+           sums_totals: bool = True) -> list:
+    """Returns (group's sum, variable) tuples; a gradient of None stays None.
+
+    `sums_totals` says whether a gradient that is a sum over shards which share
+    variables is summed again, as on TPU.
+    """
+    del sums_totals
     return [(g if g is None else self.sum(g, groups), v)
             for g, v in grads_and_vars]
+
+  def applying_sums(self) -> contextlib.AbstractContextManager:
+    """Returns a context in which an optimizer applies `sums`."""
+    return contextlib.nullcontext()
 
   def _sum(self, x, groups):
     raise NotImplementedError
@@ -112,14 +107,6 @@ class Shards:
   def _loss_divisor(self) -> int:
     """Returns the number that TensorFlow divides a loss by."""
     return 1
-
-
-class OneShard(Shards):
-  """One shard: no distribution, or a single replica or tower."""
-
-  def __init__(self):
-    """Sets the size to 1."""
-    super().__init__(1)
 
 
 class TpuShards(Shards):
@@ -154,18 +141,6 @@ class Processes(Shards):
 class Replicas(Shards):
   """The replicas of a strategy."""
 
-  def apply(self, call, grads_and_vars, groups):
-    """See base class."""
-    if groups_lib.group_size(groups, self.size) < self.size:
-      apply = call.per_copy()  # May refuse, before anything is summed.
-      return apply(self.sums(grads_and_vars, groups))
-    summing = getattr(
-        tf.distribute.get_strategy().extended, 'summing_totals', None)
-    if call.takes_sums:
-      return call.apply_sums(grads_and_vars, summing)
-    with contextlib.nullcontext() if summing is None else summing:
-      return call.apply_once(grads_and_vars)
-
   def _sum(self, x, groups):
     return all_reduce.all_reduce_sum(x, groups)
 
@@ -181,21 +156,22 @@ class SharingReplicas(Replicas):
   group of shard 0.
   """
 
-  def apply(self, call, grads_and_vars, groups):
+  def sums(self, grads_and_vars, groups, sums_totals=True):
     """See base class."""
     group = next(group for group in groups or [range(self.size)]
                  if 0 in group)
-    extended = tf.distribute.get_strategy().extended
-    total = functools.partial(extended.sum_over, group, getattr(
-        call, 'sums_totals', True))
-    with extended.applying_sums:
-      return call.apply([
-          (g if g is None else total(g), v) for g, v in grads_and_vars])
+    sum_over = tf.distribute.get_strategy().extended.sum_over
+    return [(g if g is None else sum_over(group, sums_totals, g), v)
+            for g, v in grads_and_vars]
+
+  def applying_sums(self):
+    """See base class."""
+    return tf.distribute.get_strategy().extended.applying_sums
 
 
 def cross_replica_sum(
     x: all_reduce.Summand,
-    group_assignment: groups_lib.GroupAssignment = None,
+    group_assignment: shard_reduction.GroupAssignment = None,
     name: str | None = None,
 ) -> all_reduce.Summand:
   """Sums `x` over the shards of its group.
@@ -248,12 +224,7 @@ def cross_replica_sum(
 
 
 def shards_here(caller: str) -> Shards:
-  """Returns the shards that the current code runs on.
-
-  `caller` is the function that the user called, for the message. Raises
-  RuntimeError in the cross-replica context of a strategy, or if a process has
-  several shards and is one of several of Horovod's.
-  """
+  """Returns the shards that the current code, called by `caller`, runs on."""
   shards, kind = _in_this_process(caller)
   num_processes = horovod_processes.number()
   extended = tf.distribute.get_strategy().extended
@@ -271,13 +242,13 @@ def _in_this_process(caller: str) -> tuple[Shards, str]:
   """Returns the shards of this process or its strategy, and a name for them."""
   if shard_models.is_in_shard():
     size = tf.distribute.get_strategy().num_shards
-    return (SharingReplicas(size) if size > 1 else OneShard()), 'shards'
+    return (SharingReplicas(size) if size > 1 else Shards(1)), 'shards'
   if tf.distribute.has_strategy():
     strategy = tf.distribute.get_strategy()
     name = type(strategy).__name__
     if tf.distribute.in_cross_replica_context():
       raise RuntimeError(_CROSS_REPLICA.format(caller, name))
     size = strategy.num_replicas_in_sync
-    return (Replicas(size) if size > 1 else OneShard()), f'replicas of {name}'
+    return (Replicas(size) if size > 1 else Shards(1)), f'replicas of {name}'
   size = _tf_internals.number_of_tpu_shards()
-  return (OneShard() if size is None else TpuShards(size)), 'TPU shards'
+  return (Shards(1) if size is None else TpuShards(size)), 'TPU shards'

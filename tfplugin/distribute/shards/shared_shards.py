@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -15,16 +14,15 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.writes import reported_values
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
 
@@ -48,18 +46,26 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   def __init__(self, devices: Sequence[str],
                loss_weights: Sequence[batch_parts.Weight] | None = None,
                shares_of_rows: Sequence[batch_parts.Weight] | None = None,
-               group_assignment: groups_lib.GroupAssignment = None):
+               group_assignment: shard_reduction.GroupAssignment = None,
+               reduction: str | None = None):
     """Makes a strategy for one graph, with a shard on each of `devices`.
 
     `loss_weights` are the factors of the shards' losses and gradients.
     `shares_of_rows` are the shares of the shards in the rows of the batch. Both
-    default to a mean.
+    default to a mean. With a `reduction`, MEAN or SUM over a group, the
+    optimizers of a shard minimise its part of the loss instead.
     """
-    shares = [1.0 / len(devices)] * len(devices)
-    self.loss_weights = loss_weights or shares
+    count = len(devices)
+    size = shard_reduction.group_size(group_assignment, count)
+    self.num_shards = count
+    self.loss_weights = loss_weights or [1.0 / size] * count
     self.group_assignment = group_assignment
+    self._divides_loss = reduction is not None
+    self.reduced_together = size if reduction == shard_reduction.MEAN else 1
+    # 1: the weight of a shard divides its loss.
+    self.divided_by_keras = 1 if reduction is None else size
     super().__init__(SharedExtended(
-        self, devices, shares_of_rows or shares))
+        self, devices, shares_of_rows or [1.0 / count] * count))
 
   @property
   def num_replicas_in_sync(self) -> int:
@@ -67,25 +73,46 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     return self.divided_by_keras if shard_models.is_in_shard() else (
         self.num_shards)
 
-  @property
-  def divided_by_keras(self) -> int:
-    """1: the weight of a shard divides its loss."""
-    return 1
-
-  def scaling_losses(self) -> contextlib.AbstractContextManager:
-    """Makes v1 optimizers minimise means, with SUM losses multiplied."""
-    return shard_loss.minimising(
-        self, lambda loss: shard_loss.with_whole_sums(loss, self.num_shards))
+  def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
+    """See base class; a weight divides means, but SUM losses are multiplied."""
+    if self._divides_loss:
+      return super().part_of_loss(loss)
+    return shard_loss.with_whole_sums(loss, self.num_shards)
 
   def build(self, fn: Callable[[int], Any],
             batch: Sequence[Any] | None = None,
             ) -> tuple[shard_run.ShardRun, list[Any]]:
-    """Returns the run of the shards, and the result of `fn` in each of them.
+    """Returns the run of the shards, and the result of `fn(shard)` in each."""
+    runs, results = [], []
 
-    `fn` gets the index of its shard. `batch` has the tensors of each shard.
-    """
+    def build_one(shard: int, rows: Any) -> None:
+      del rows
+      runs.append(shard_run.current())
+      results.append(fn(shard))
+
     with self.scope():
-      return self.extended.build(fn, batch or [()] * self.num_shards)
+      self.extended.call_for_each_replica(
+          tf.autograph.experimental.do_not_convert(build_one), args=(
+              _tf_internals.per_replica(range(self.num_shards)),
+              _tf_internals.per_replica(batch or [()] * self.num_shards)))
+      if self.num_shards > 1:
+        self._make_one_batch(runs[0], results[0])
+    return runs[0], results
+
+  def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
+    """Makes writes, reports and mean losses those of the batch."""
+    groups = self.group_assignment or [range(self.num_shards)]
+    group = next(group for group in groups if 0 in group)
+    run.record.check_no_accumulators()
+    run.record.check_no_stores()
+    write_audit.settle(run, group, first_alone=getattr(
+        result, 'train_op', None) is not None)
+    write_audit.show_batch_values(
+        run, group, getattr(result, 'loss', None))
+    for group in groups:
+      shard_loss.share_denominators(
+          [run.record.ops_of(shard) for shard in group],
+          [self.loss_weights[shard] for shard in group])
 
 
 class SharedExtended(cross_shard_extended.GroupReduction,
@@ -123,7 +150,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     def merge(strategy: tf.distribute.Strategy, gradient: Any) -> Any:
       values = strategy.experimental_local_results(gradient)
       if len(values) == 1:
-        values = values * self.num_shards
+        values = values * len(self.worker_devices)
       return batch_parts.weighted_sum(
           [values[shard] for shard in group], [1.0] * len(group))
 
@@ -131,60 +158,18 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         branching.labelled('the sum of a gradient over shards', merge),
         args=(gradient,))
 
-  def build(self, fn: Callable[[int], Any], batch: Sequence[Any],
-            ) -> tuple[shard_run.ShardRun, list[Any]]:
-    """Builds `fn` in each shard; see `SharedShards.build`."""
-    runs, results = [], []
-
-    def build_one(shard: int, rows: Any) -> None:
-      del rows
-      runs.append(shard_run.current())
-      results.append(fn(shard))
-
-    self.call_for_each_replica(tf.autograph.experimental.do_not_convert(
-        build_one), args=(_tf_internals.per_replica(range(len(batch))),
-                          _tf_internals.per_replica(batch)))
-    if len(batch) > 1:
-      self._make_one_batch(runs[0], results[0])
-    return runs[0], results
-
-  def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
-    """Makes writes, reports and mean losses those of the batch."""
-    strategy = self._container_strategy()
-    groups = strategy.group_assignment or [range(len(run.batch))]
-    group = next(group for group in groups if 0 in group)
-    run.record.check_no_accumulators()
-    run.record.check_no_stores()
-    write_audit.settle(run, group, first_alone=getattr(
-        result, 'train_op', None) is not None)
-    reported_values.show_batch_values(
-        run, group, getattr(result, 'loss', None))
-    for group in groups:
-      shard_loss.share_denominators(
-          [run.record.ops_of(shard) for shard in group],
-          [strategy.loss_weights[shard] for shard in group])
-
   def check_branch(self, label: str) -> None:
     """Accepts every call: there is one copy of a variable to update."""
 
-  def _new_run(self, args, kwargs) -> shard_run.ShardRun:
-    run = super()._new_run(args, kwargs)
-    run.models = shard_models.ShardModels(list(self.worker_devices))
-    return run
-
   def _build(self, fn, args, kwargs):
-    with self._run.models.building():
-      return super()._build(fn, args, kwargs)
-
-  def _reporting(self, fn: Callable) -> Callable:
-    return fn
+    models = shard_models.ShardModels(list(self.worker_devices))
+    self._run.models = models
+    with models.building():
+      return self._in_shards(fn, args, kwargs)
 
   def _meeting(self, fn: Callable) -> Callable:
     # The optimizer gets the sums already.
     return fn
-
-  def _check_writes(self, run: shard_run.ShardRun) -> None:
-    """Does nothing: `build` checks."""
 
   def _create_variable(self, next_creator, **kwargs):
     # All shards add to a metric's variable once, as to any other.
@@ -207,7 +192,8 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   def _validate_colocate_with_variable(self, colocate_with_variable):
     # An outer variable, such as Estimator's global step, is shared.
-    if isinstance(colocate_with_variable, tf.Operation) and self.num_shards > 1:
+    if isinstance(colocate_with_variable, tf.Operation) and (
+        len(self.worker_devices) > 1):
       super()._validate_colocate_with_variable(colocate_with_variable)
 
   def _reduce_to(self, reduce_op, value, destinations, options):

@@ -65,10 +65,7 @@ def _is_one_group() -> bool:
 
 
 def refuse_eager(optimizer: tf1.train.Optimizer, user: str) -> None:
-  """Raises NotImplementedError: `optimizer` would get one shard's gradients.
-
-  `user` is what should give it the sums.
-  """
+  """Raises NotImplementedError: `optimizer` would get one shard's gradients."""
   raise NotImplementedError(
       f'A wrapper of the program, {user}, must be applied in a graph or a '
       'tf.function, where it gets the sums of the gradients over shards. '

@@ -220,10 +220,7 @@ def has_unknown_sizes(leaves: Sequence[Any]) -> bool:
 
 def rows_between(whole: Any, part: Any, num_rows: int,
                  ) -> _tf_internals.Rows | None:
-  """Returns the place of the rows in two shapes of a tensor, or None.
-
-  `whole` has `num_rows` rows, and `part` as many as a part has.
-  """
+  """Returns the place of the rows in two shapes of a tensor, or None."""
   if whole.rank is None or whole.rank != part.rank:
     return None
   whole, part = whole.as_list(), part.as_list()

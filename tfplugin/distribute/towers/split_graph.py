@@ -44,38 +44,33 @@ WEIGHTS_OF_MOMENTS = {
 }
 # The ops of a graph that no model made, whichever split made them.
 _made = per_graph.PerGraph()
-# Each tower's first row and number of rows; assertions that precede slices.
-Bounds = tuple[Sequence[Any], Sequence[Any], Sequence[tf.Operation]]
 
 
 class SplitGraph:
   """Graph of a model whose row-wise ops move to the devices of towers."""
 
-  def __init__(self, dense: Sequence[tf.Tensor], composites: Sequence[Any],
-               num_rows: int | None, divide: Callable[[], Bounds],
-               devices: Sequence[str], moments: Callable | None,
-               parts: Sequence[Sequence[tf.Tensor]] = ()):
+  def __init__(self, batch: batch_parts.DividedBatch, devices: Sequence[str],
+               batch_norm: str):
     """Starts where the model begins; no op is made before the model's.
 
-    So random ops without an op seed draw the same numbers as on one device.
-    `divide` returns the bounds of the towers. `num_rows` is None where it is
-    not static. The model is built on the first of `devices`. `moments` returns,
-    for the rows of each tower, its weight in the moments of batch
-    normalisation; None: the moments are those of the whole batch. `parts` has
-    for each of `dense` the rows of each tower, by default slices.
+    So random ops without an op seed draw the same numbers as on one device. The
+    model is built on the first of `devices`. `batch_norm` is a key of
+    `WEIGHTS_OF_MOMENTS`.
     """
     self._graph, self._devices = tf1.get_default_graph(), list(devices)
-    self._divide, self._weights_of = divide, moments
+    self._divide = batch.divide
+    self._weights_of = WEIGHTS_OF_MOMENTS[batch_norm]
     self._place = _tf_internals.Place()
     self._outer_devices = _tf_internals.device_functions()
     self._analysis = row_analysis.RowAnalysis(
-        dense, num_rows, moments is not None, composites)
+        batch.dense, batch.num_rows, self._weights_of is not None,
+        batch.composites)
     self.note_batch_norm = self._analysis.note_batch_norm
     self.unsplit = self._analysis.unsplit
     self._has_unknown_sizes = scratch_graph.has_unknown_sizes(
-        [*dense, *composites])
+        [*batch.dense, *batch.composites])
     self._parts, self._wholes, self._slices, self._copies = {}, {}, {}, {}
-    self._given = dict(zip((leaf.ref() for leaf in dense), parts))
+    self._given = dict(zip((leaf.ref() for leaf in batch.dense), batch.parts))
     self._leaves = set(self._analysis.rows) - set(self._given)
     self._factors, self._order, self._depth, self._prefixes = {}, {}, 0, None
     self._ours = _made.setdefault(self._graph, set())

@@ -16,8 +16,6 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import local_devices
 from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
-from tfplugin.distribute.towers import joined_batches
-from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
 
 tf1 = tf.compat.v1
@@ -113,15 +111,9 @@ class TowerStrategy(refusals.NoKerasSessions, tf1.distribute.Strategy,
     cluster_config.rewrite()
     super().__init__(TowerExtended(self, devices))
 
-  @property
-  def _scale_loss_for_estimator(self) -> bool:
-    # Estimator asks the optimizers to divide the loss by the number of
-    # replicas. Towers are weighted by their rows instead.
-    return False
-
-  @_scale_loss_for_estimator.setter
-  def _scale_loss_for_estimator(self, value: bool) -> None:
-    del value
+  # Estimator asks the optimizers to divide the loss by the number of replicas.
+  # Towers are weighted by their rows instead.
+  _scale_loss_for_estimator = property(lambda self: False, lambda self, _: None)
 
 
 class TowerExtended(_tf_internals.StepOperations,
@@ -175,7 +167,7 @@ class TowerExtended(_tf_internals.StepOperations,
   def _call_once(self, fn: Callable, args: Sequence[Any],
                  kwargs: dict[str, Any], batches: Sequence[Any]) -> Any:
     """Calls `fn` in the one replica, with the batches of all towers."""
-    batch = joined_batches.join(batches) if len(batches) > 1 else None
+    batch = split_model.join(batches) if len(batches) > 1 else None
     if batch is not None:
       args, kwargs = batch.values
     elif batches:
@@ -187,10 +179,7 @@ class TowerExtended(_tf_internals.StepOperations,
 
     if batch is None or tf1.get_default_graph().building_function:
       return call_fn()
-    return split_model.build(call_fn, split_graph.SplitGraph(
-        batch.dense, batch.composites, batch.num_rows, batch.bounds,
-        self._compute_devices, split_graph.WEIGHTS_OF_MOMENTS['mean'],
-        batch.parts))
+    return split_model.build(call_fn, batch, self._compute_devices)
 
   def _make_input_fn_iterator(self, input_fn, replication_mode):
     # The last batches may be fewer than the towers: some get none.

@@ -24,7 +24,6 @@ from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.writes import batch_values
-from tfplugin.distribute.variables import same_values
 
 tf1 = tf.compat.v1
 
@@ -48,18 +47,16 @@ class ShardRun:
 
   def __init__(self, batch: Sequence[Any],
                gradients: op_record.NotedGradients | None = None):
-    """Prepares a run.
+    """Prepares a run for the tensors of each shard of this process.
 
-    `batch` has the tensors of each shard of this process. `gradients` belong to
-    an outer run, or are None.
+    `gradients` belong to an outer run, or are None.
     """
-    graph = tf1.get_default_graph()
     self.batch = batch
     self.branches = branching.Branches()
     self.gradients = gradients or op_record.NotedGradients()
-    self.record = op_record.OpRecord(graph, len(batch))
-    self.values = [batch_values.BatchValues(
-        graph, batch, shard, functools.partial(self._is_of, shard))
+    self.record = op_record.OpRecord(
+        tf1.get_default_graph(), len(batch))
+    self.values = [batch_values.BatchValues(self.record, batch, shard)
                    for shard in range(len(batch))]
     self.models: shard_models.ShardModels | None = None
     self.losses = []
@@ -104,10 +101,7 @@ class ShardRun:
         tf.distribute.get_replica_context().tfplugin_shard].is_of_rows(value)
 
   def warn_of_own_change(self, gradient: Any) -> None:
-    """Warns once if a shard changes a gradient before it is summed.
-
-    `gradient` is a shard's summand of an applied sum.
-    """
+    """Warns once if a shard changes a gradient before it is summed."""
     # The other shards may be of other processes.
     num_shards = tf.distribute.get_strategy().num_shards
     if self._has_warned or num_shards == 1 or not tf.is_symbolic_tensor(
@@ -209,13 +203,6 @@ class ShardRun:
       if self.models is not None:
         return self.models.variables.create(shard, next_creator, kwargs)
       return next_creator(**kwargs)
-
-  def _is_of(self, shard: int, op: tf.Operation) -> bool:
-    # A function captures tensors while a shard is built.
-    is_captured = op.graph.building_function and not op.inputs and (
-        _tf_internals.gives_rows(op))
-    return self.record.is_own(shard, op) and not is_captured and not any(
-        map(same_values.is_declared, op.outputs))
 
 
 def current() -> ShardRun | None:

@@ -10,6 +10,7 @@ any number is as on one device, and the same in all shards.
 
 from __future__ import annotations
 
+import graphlib
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -63,19 +64,18 @@ class BatchValues:
       and the elements in the first dimensions of its tensors.
   """
 
-  def __init__(self, graph: tf.Graph, batch: Sequence[Any], shard: int,
-               is_own: Callable[[tf.Operation], bool]):
+  def __init__(self, record: op_record.OpRecord, batch: Sequence[Any],
+               shard: int):
     """Starts before anything is built.
 
     `batch` has the nest of tensors of each shard; a tensor that two shards
-    share belongs to all. `is_own` says whether an op of `graph` is made for
-    this shard, the one of index `shard`.
+    share belongs to all. `record` has the ops of each shard.
     """
     leaves = [leaf for leaf, other in zip(
         *(tf.nest.flatten(batch[i]) for i in (shard, shard - 1)))
               if tf.is_tensor(leaf) and (
                   leaf is not other or len(batch) == 1)]
-    self._graph, self._shard, self._is_own = graph, shard, is_own
+    self._record, self._graph, self._shard = record, record.graph, shard
     self._dense = [leaf for leaf in leaves if isinstance(leaf, tf.Tensor) and
                    leaf.shape.rank]
     self._composites = [leaf for leaf in leaves
@@ -86,8 +86,8 @@ class BatchValues:
     self.num_rows = next((size for size in sizes if size is not None), None)
     self.counts = {count for leaf in self._dense for count in _products(
         leaf.shape.as_list())} if (self.num_rows or 0) > 1 else set()
-    self._with, self._without, self._pure = set(self._leaves), set(), {}
-    self._analysis, self._added = None, set()
+    self._with, self._without = set(self._leaves), set()
+    self._analysis, self._added, self._pure = None, set(), set()
 
   def is_of_rows(self, value: Any) -> bool:
     """Returns whether a `value` of the shard depends on its rows."""
@@ -170,6 +170,14 @@ class BatchValues:
         np.isclose(value, number, rtol=1e-6).any()
         for count in self.counts for number in (count, 1 / count))
 
+  def _is_own(self, op: tf.Operation) -> bool:
+    """Returns whether an op of the graph is made for this shard alone."""
+    # A function captures tensors while a shard is built.
+    is_captured = op.graph.building_function and not op.inputs and (
+        _tf_internals.gives_rows(op))
+    return self._record.is_own(self._shard, op) and not (
+        is_captured or _is_declared(op))
+
   def _reaches(self, tensor: tf.Tensor) -> bool:
     pending, seen = [tensor], set()
     while pending:
@@ -206,6 +214,8 @@ class BatchValues:
     self._added |= found
     for op in sorted(found, key=order.get):
       self._analysis.add(op)
+      if self._is_pure_op(op):
+        self._pure.add(op)
 
   def _gathered(self, value: tf.Tensor,
                 gather: Gather) -> tuple[dict, set[tf.Operation]]:
@@ -239,45 +249,29 @@ class BatchValues:
     """Returns whether each row of `tensor` depends on the same row alone."""
     if tensor.ref() not in self._analysis.rows:
       return False
-    return tensor.ref() in self._leaves or self._is_pure_op(tensor.op)
+    return tensor.ref() in self._leaves or tensor.op in self._pure
 
   def _is_pure_op(self, op: tf.Operation) -> bool:
-    pending = [op]
-    while pending:
-      last = pending[-1]
-      if last in self._pure:
-        pending.pop()
-        continue
-      plan = self._analysis.plans.get(last)
-      behind = [t for t, mode in zip(plan.inputs, plan.modes)
-                if mode == _PART] if plan else []
-      behind = [t.op for t in behind if t.ref() not in self._leaves]
-      if all(other in self._pure for other in behind):
-        self._pure[last] = plan is not None and all(
-            self._pure[other] for other in behind) and not any(
-                mode == _SLICE or mode != _PART and self._reaches(t)
-                for t, mode in zip(plan.inputs, plan.modes))
-      else:
-        pending += [other for other in behind if other not in self._pure]
-    return self._pure[op]
+    """Likewise for the outputs of `op`, after the ops behind it."""
+    plan = self._analysis.plans.get(op)
+    return plan is not None and not any(
+        mode == _SLICE or (
+            t.ref() not in self._leaves and t.op not in self._pure
+            if mode == _PART else self._reaches(t))
+        for t, mode in zip(plan.inputs, plan.modes))
 
 
-def _behind_inputs(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
+def _behind_inputs(ops: Sequence[tf.Operation]) -> Iterable[tf.Operation]:
   """Returns `ops`, each behind its inputs and the start of its branch.
 
   An op in a branch of control flow v1 is older than its `Switch`.
   """
-  found, pending, known = {}, list(reversed(ops)), set(ops)
-  while pending:
-    op = pending[-1]
+  known, order = set(ops), graphlib.TopologicalSorter()
+  for op in ops:
     start = _tf_internals.start_of_branch(op)
-    missing = [t.op for t in (*op.inputs, *([] if start is None else [start]))
-               if t.op in known and t.op not in found]
-    if missing and op not in found:
-      pending += missing
-    else:
-      found.setdefault(pending.pop())
-  return list(found)
+    order.add(op, *(t.op for t in (*op.inputs, *([] if start is None else [
+        start])) if t.op in known))
+  return order.static_order()
 
 
 def _is_declared(op: tf.Operation) -> bool:
@@ -303,10 +297,7 @@ def _unknown(op: tf.Operation, remedy: str = '') -> UnknownValueError:
 
 def rows_of(record: op_record.OpRecord, batch: Sequence[Any],
             group: Sequence[int]) -> Gather:
-  """Returns a function that gathers the rows of shards in one graph.
-
-  `group` are the shards. The tensors to gather belong to the first shard.
-  """
+  """Returns a function that gathers the rows of a group for the first shard."""
   leaves = [tf.nest.flatten(values) for values in batch]
 
   def gather(tensor: tf.Tensor, axis: int) -> tf.Tensor:

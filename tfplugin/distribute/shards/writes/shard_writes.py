@@ -30,11 +30,11 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute.shards import all_reduce
-from tfplugin.distribute.shards import group_assignment as groups_lib
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
+from tfplugin.ops import shard_reduction
 
 _ADDITIONS = ('assign_add', 'assign_sub', 'scatter_add', 'scatter_sub')
 _RESULT_OF_WRITE = (
@@ -159,7 +159,8 @@ class BatchWrites:
 
 def _group_size() -> int:
   strategy = tf.distribute.get_strategy()
-  return groups_lib.group_size(strategy.group_assignment, strategy.num_shards)
+  return shard_reduction.group_size(
+      strategy.group_assignment, strategy.num_shards)
 
 
 def _mean(value: all_reduce.Summand) -> all_reduce.Summand:
@@ -191,9 +192,7 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
               group: Sequence[int]) -> Any:
   """Returns the value to write for all shards, from the value of each shard.
 
-  `variable` has no `aggregation`. `group` has the shards that reduce together
-  with the first one. Raises ValueError if the values differ and their mean
-  would be wrong.
+  Raises ValueError if the values differ and their mean would be wrong.
   """
   if same_values.are_same(values):
     return values[0]
@@ -206,11 +205,7 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
 
 def check_same(variable: tf.Variable, method: str,
                values: Sequence[Any]) -> None:
-  """Raises ValueError unless all shards write the same.
-
-  `variable` was made without an `aggregation`. `values` has the value of each
-  shard.
-  """
+  """Raises ValueError unless all shards write the same."""
   if not same_values.are_same(values):
     dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
     raise unknown(variable, method, f'values of {dtype.name} that differ '

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Audit of writes whose values differ between replicas.
+"""Audit of writes and reports whose values differ between replicas.
 
 The methods of a variable make a value the same in all replicas where these can
 synchronize. In a loop, a branch or a function they cannot. An op that takes the
@@ -12,13 +12,15 @@ variable. With an EstimatorSpec only the first shard's op runs, with a value
 computed from that shard's rows. Such ops are found in the finished graph, and
 get the value of one device. Writes in a branch, a loop or a function must be
 the same in all shards, or they are refused.
+
+The first shard also reports numbers: summaries and named tensors. They get the
+value of one device, too.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -36,15 +38,12 @@ from tfplugin.distribute.variables import same_values
 tf1 = tf.compat.v1
 
 # The same write in each shard.
-_Group = Sequence[_tf_internals.Write]
+_Twins = Sequence[_tf_internals.Write]
 
 
 def check_copies(run: shard_run.ShardRun,
                  variables: Iterable[tf.Variable]) -> None:
-  """Raises ValueError if a replica writes a replica-specific value.
-
-  `variables` have a copy for each replica of `run`.
-  """
+  """Raises ValueError if a replica writes a value of its own to its copy."""
   for variable in variables:
     for replica, copy in enumerate(variable.values[:len(run.values)]):
       for write in _tf_internals.writes_of(copy, run.record.graph):
@@ -60,29 +59,40 @@ def settle(run: shard_run.ShardRun, group: Sequence[int], *,
   `group` has the shards that reduce together with the first one. `others` are
   handles of variables that are written otherwise. `is_alone` says whether all
   shards are in this graph, and in one group. `first_alone` says whether only
-  the ops of the first shard run. Errors are those of `PlainWrites.settle`.
+  the ops of the first shard run. A RuntimeError is raised if the shards' values
+  cannot be aggregated, and a ValueError if the value of one device is not
+  known.
   """
-  gather = batch_values.rows_of(run.record, run.batch, group)
+  one_value = functools.partial(_one_value, run, group, is_alone)
+  skipped = {handle.op for handle in others}
+  # Before aggregation, which adds ops to the graph.
+  order = {op: i for i, op in enumerate(run.record.graph.get_operations())}
+  for op in order:
+    if op not in skipped and _tf_internals.makes_variable(op):
+      for twins in _twins_of(run.record, op.outputs[0], order):
+        _settle(op.outputs[0], twins, one_value, first_alone)
 
-  def one_value(variable: Any, method: str, values: Sequence[Any]) -> Any:
-    own, first = run.values[0], values[0]
-    of_gradients = any(map(run.gradients.made, values))
-    try:
-      if own.is_of_rows(first) and not of_gradients:
-        if not is_alone:
-          raise batch_values.UnknownValueError(first.name)
-        return own.of_all(first, gather)
-      if not is_alone and not same_values.are_same(values):
+
+def _one_value(run: shard_run.ShardRun, group: Sequence[int], is_alone: bool,
+               variable: Any, method: str, values: Sequence[Any]) -> Any:
+  """Returns the value that one device writes, from the value of each shard."""
+  own, first = run.values[0], values[0]
+  of_gradients = any(map(run.gradients.made, values))
+  try:
+    if own.is_of_rows(first) and not of_gradients:
+      if not is_alone:
         raise batch_values.UnknownValueError(first.name)
-    except batch_values.UnknownValueError as error:
-      raise shard_writes.unknown(
-          variable, method, error, error.remedy) from error
-    if not of_gradients:
-      shard_writes.check_no_count(variable, method, first, own)
-      own.warn_of_counts(first)
-    return shard_writes.one_value(variable, method, values, group)
-
-  PlainWrites(run.record, one_value, first_alone).settle(others)
+      return own.of_all(
+          first, batch_values.rows_of(run.record, run.batch, group))
+    if not is_alone and not same_values.are_same(values):
+      raise batch_values.UnknownValueError(first.name)
+  except batch_values.UnknownValueError as error:
+    raise shard_writes.unknown(
+        variable, method, error, error.remedy) from error
+  if not of_gradients:
+    shard_writes.check_no_count(variable, method, first, own)
+    own.warn_of_counts(first)
+  return shard_writes.one_value(variable, method, values, group)
 
 
 def _is_own(run: shard_run.ShardRun, replica: int,
@@ -106,64 +116,40 @@ def _copy_refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
       'value of all shards.')
 
 
-@dataclasses.dataclass(frozen=True)
-class PlainWrites:
-  """The plain writes of the shards of one run.
+def _twins_of(record: op_record.OpRecord, variable: tf.Tensor,
+              order: dict[tf.Operation, int]) -> list[_Twins]:
+  """Returns the plain writes of a variable, each with those of all shards."""
+  writes = [write for write in _tf_internals.writes_through(variable)
+            if not record.has_passed(write.op)]
+  writes.sort(key=lambda write: order[write.root])
+  by_shard = [[write for write in writes
+               if record.is_own(shard, write.root) and not (
+                   _tf_internals.initializes(write.op, variable))]
+              for shard in range(record.num_shards)]
+  if len({tuple(write.op.type for write in own) for own in by_shard}) > 1:
+    raise _refusal(variable, next(own for own in by_shard if own)[0].op)
+  return list(zip(*by_shard))
 
-  Attributes:
-    one_value: Returns the value that one device writes, for a variable, the
-      name of a method and the value of each shard.
-    first_alone: Whether only the ops of the first shard are run.
-  """
 
-  record: op_record.OpRecord
-  one_value: Callable[[Any, str, Sequence[Any]], Any]
-  first_alone: bool
-
-  def settle(self, others: Collection[tf.Tensor] = ()) -> None:
-    """Replaces the value of each write by the value that one device writes.
-
-    `others` are handles of variables that are written otherwise. A RuntimeError
-    is raised if the shards' values cannot be aggregated, and a ValueError if
-    the value of one device is not known.
-    """
-    skipped = {handle.op for handle in others}
-    # Before aggregation, which adds ops to the graph.
-    order = {op: i for i, op in enumerate(self.record.graph.get_operations())}
-    for op in order:
-      if op not in skipped and _tf_internals.makes_variable(op):
-        for group in self._groups(op.outputs[0], order):
-          self._settle(op.outputs[0], group)
-
-  def _groups(self, variable: tf.Tensor, order: dict) -> list[_Group]:
-    writes = [write for write in _tf_internals.writes_through(variable)
-              if not self.record.has_passed(write.op)]
-    writes.sort(key=lambda write: order[write.root])
-    by_shard = [[write for write in writes
-                 if self.record.is_own(shard, write.root) and not (
-                     _tf_internals.initializes(write.op, variable))]
-                for shard in range(self.record.num_shards)]
-    if len({tuple(write.op.type for write in own) for own in by_shard}) > 1:
-      raise _refusal(variable, next(own for own in by_shard if own)[0].op)
-    return list(zip(*by_shard))
-
-  def _settle(self, variable: tf.Tensor, group: _Group) -> None:
-    ops = [write.op for write in group]
-    is_same = not any(map(_tf_internals.is_in_loop, ops)) and _are_same(ops)
-    is_inside = any(write.root is not write.op or
-                    _tf_internals.is_in_branch_or_loop(write.op)
-                    for write in group)
-    method = _tf_internals.method_of_write(ops[0])
-    _wait_for_all([write.root for write in group])
-    if is_inside or method is None:
-      if not (is_same and self.first_alone):
-        raise _refusal(variable, ops[0])
-    else:
-      values = [tf.IndexedSlices(op.inputs[2], op.inputs[1]) if (
-          method.startswith('scatter')) else op.inputs[1] for op in ops]
-      _share(method, ops, values[0] if (
-          is_same and _is_global_step(variable)) else (
-              self.one_value(variable, method, values)))
+def _settle(variable: tf.Tensor, twins: _Twins, one_value: Callable,
+            first_alone: bool) -> None:
+  """Aggregates the writes of all shards; see `settle`."""
+  ops = [write.op for write in twins]
+  is_same = not any(map(_tf_internals.is_in_loop, ops)) and _are_same(ops)
+  is_inside = any(write.root is not write.op or
+                  _tf_internals.is_in_branch_or_loop(write.op)
+                  for write in twins)
+  method = _tf_internals.method_of_write(ops[0])
+  _wait_for_all([write.root for write in twins])
+  if is_inside or method is None:
+    if not (is_same and first_alone):
+      raise _refusal(variable, ops[0])
+  else:
+    values = [tf.IndexedSlices(op.inputs[2], op.inputs[1]) if (
+        method.startswith('scatter')) else op.inputs[1] for op in ops]
+    _share(method, ops, values[0] if (
+        is_same and _is_global_step(variable)) else (
+            one_value(variable, method, values)))
 
 
 def _wait_for_all(ops: Sequence[tf.Operation]) -> None:
@@ -216,3 +202,65 @@ def _refusal(variable: tf.Tensor, op: tf.Operation) -> RuntimeError:
       f'`{variable.name}`. Make the variable in the model_fn, outside of loops '
       'and branches. Use the methods of the variable there, '
       '`variable.scatter_add(slices)` for `tf.compat.v1.scatter_add`.')
+
+
+def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
+                      loss: Any) -> None:
+  """Replaces numbers that the first shard reports by numbers of all rows.
+
+  The `loss` of the first shard is not changed.
+  """
+  left, own = [], run.values[0]
+  gather = batch_values.rows_of(run.record, run.batch, group)
+  for op in run.record.built_in(0):
+    value = _tf_internals.reported_value(op)
+    if value is None:
+      if _tf_internals.is_summary(op) and own.is_of_rows(list(op.inputs)):
+        left.append(op.name)
+      continue
+    if op.outputs[0] is loss or not own.is_of_rows(value):
+      continue
+    if run.gradients.made(value) or _tf_internals.is_in_branch_or_loop(op):
+      left.append(op.name)
+      continue
+    try:
+      _tf_internals.redirect_input(
+          op, list(op.inputs).index(value),
+          own.of_all(value, gather))
+    except batch_values.UnknownValueError:
+      left.append(op.name)
+  if left:
+    tf1.logging.warning(
+        'Summaries and named tensors that are not computed for the rows of '
+        'all shards show the first of %s: %s.', len(run.batch), ', '.join(left))
+
+
+def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
+  """Makes the ops that read a shard's loss read the loss of the batch.
+
+  A metric of the loss, or its summary, then has one value per batch. `total` is
+  made from `losses`; the ops on the way to it are left alone.
+  """
+  behind = graph_order.upstream([total.op])
+  if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
+      losses[0].op):
+    tf1.logging.warning(
+        'The tensor `loss` of the model_fn is the loss of the first of %s '
+        'shards; the loss of the batch is `%s`. Name the loss by '
+        "`tf.identity(loss, name='loss')`, which becomes the loss of the "
+        'batch.', len(losses), total.name)
+  losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
+  for loss in losses:
+    readers = set(loss.consumers()) - behind
+    if readers:
+      _tf_internals.redirect(readers, loss, tf.cast(total, loss.dtype))
+
+
+def unnamed(loss: tf.Tensor) -> tf.Tensor:
+  """Returns the tensor behind identity ops that only name a loss.
+
+  An identity with a name can be redirected to another tensor; a name cannot.
+  """
+  while isinstance(loss, tf.Tensor) and _tf_internals.names_tensor(loss.op):
+    loss = loss.op.inputs[0]
+  return loss

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.optimizers import reduced_gradients
+from tfplugin.optimizers import cross_shard
 
 tf1 = tf.compat.v1
 
@@ -20,7 +20,7 @@ def _apply(strategy, make_pairs):
       index = tf.distribute.get_replica_context().replica_id_in_sync_group
       weight = tf1.get_variable('weight', initializer=8.0, use_resource=True)
       optimizer = tf1.train.MomentumOptimizer(1.0, 0.5)
-      return reduced_gradients.apply_reduced_gradients(
+      return cross_shard.apply_reduced_gradients(
           optimizer, make_pairs(weight, index), step), weight
 
     train_op, weight = strategy.run(replica)
