@@ -103,6 +103,28 @@ def test_rows_of_an_accumulator_are_clipped(behavior, in_parts):
       rtol=1e-6)
 
 
+@pytest.mark.parametrize('wrap', [
+    lambda opt: Optimizer(opt, {'w': 1}, 1.0, use_locking=True),
+    lambda opt: Optimizer(Optimizer(opt, {'w': 1}, 1.0), {'w': 1}, 1.0, True)])
+def test_a_lock_around_a_synchronous_optimizer_is_refused(wrap):
+  with pytest.raises(RuntimeError, match=(
+      'SyncReplicasOptimizer` must not be used inside of a clip with '
+      '`use_locking=True`.*Pass use_locking=False')):
+    wrap(tf1.train.SyncReplicasOptimizer(_sgd(), 1, 1))
+
+
+def test_a_synchronous_optimizer_may_be_clipped():
+  inside = Optimizer(_sgd(), {'w': 1}, 1.0, use_locking=True)
+  for make in (
+      lambda: Optimizer(tf1.train.SyncReplicasOptimizer(_sgd(), 1, 1),
+                        {'w': 1}, 1.0),
+      lambda: tf1.train.SyncReplicasOptimizer(inside, 1, 1)):
+    with tf.Graph().as_default():
+      w = tf1.get_variable('w', initializer=[[3.0, 4.0]])
+      assert make().minimize(
+          tf.reduce_sum(w), tf1.train.create_global_step()) is not None
+
+
 def _warnings(caplog):
   return [record.getMessage() for record in caplog.records
           if 'clips nothing' in record.getMessage()]

@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import refusals
 from tfplugin.distribute import update_lock
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
@@ -122,8 +124,16 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
       TypeError: An argument, a key or dims of a wrong type.
       ValueError: `max_norm` not positive or not finite, dims repeated or out of
         range, or `rows` unknown.
+      RuntimeError: A lock around a SyncReplicasOptimizer.
     """
     super().__init__(opt, use_locking, name)
+    if use_locking and optimizer_interception.holds(
+        opt, tf1.train.SyncReplicasOptimizer):
+      refusals.refuse_synchronous(
+          'inside of a clip with `use_locking=True`', 'the step would hold the '
+          'lock while it waits for an update that needs the lock',
+          f'{opt.get_name()!r}', 'Pass use_locking=False, or put '
+          'SyncReplicasOptimizer around VariableClippingOptimizer')
     del colocate_clip_ops_with_vars
     self._rules = clip_rules.parse(vars_to_clip_dims, 'vars_to_clip_dims')
     self._max_norm = norm_clipping.check_max_norm(max_norm)
