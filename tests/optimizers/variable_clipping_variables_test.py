@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of clipping: variables given twice or cast, dims, rules without effect."""
+"""Tests of clipping: variables given twice or cast, dims, idle rules."""
 
 import logging as std_logging
 
