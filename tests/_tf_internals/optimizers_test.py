@@ -71,6 +71,22 @@ def test_the_stack_tells_what_a_keras_optimizer_makes(kind):
   assert found == [False]
 
 
+def test_the_stack_tells_who_applies():
+  kind, found = tf1.train.SyncReplicasOptimizer, []
+
+  class Asks(tf1.train.GradientDescentOptimizer):
+
+    def apply_gradients(self, *args, **kwargs):
+      found.append(optimizers.is_applied_by(kind))
+      return super().apply_gradients(*args, **kwargs)
+
+  for optimizer in (Asks(0.5), kind(Asks(0.5), 1, 1)):
+    with tf.Graph().as_default():
+      optimizer.minimize(tf1.get_variable('v', []).value(),
+                         tf1.train.create_global_step())
+  assert found == [False, True]
+
+
 def test_state_is_created_without_an_update():
   with tf.Graph().as_default():
     variable = tf1.get_variable('v', [])

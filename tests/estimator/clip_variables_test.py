@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import logging as std_logging
 
 import numpy as np
 import pytest
@@ -157,6 +158,48 @@ def test_rule_that_selects_nothing_names_what_is_near():
                              rules={'weigth': 0}, max_norm=1.0)
   with pytest.raises(ValueError, match='`rules`.*(?s:.*)weight'):
     decorated_models.train(decorated)
+
+
+def _two_tables(wrap=lambda optimizer: optimizer, is_frozen=True):
+  """Returns a model_fn with a table for each of one or two optimizers."""
+
+  def model_fn(features, mode):
+    del features
+    tables = [tf1.get_variable(name, initializer=[[3.0, 4.0]])
+              for name in ('used', 'frozen')]
+    loss = 0.0 * tf.reduce_sum(tables[0] + tables[1])
+    step = tf1.train.get_global_step()
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(*[
+        wrap(tf1.train.GradientDescentOptimizer(1.0)).minimize(
+            loss, step, var_list=[table])
+        for table in tables[:1 if is_frozen else 2]]))
+
+  return model_fn
+
+
+@pytest.mark.parametrize('rules, is_frozen, named', (
+    ({'used': 1, 'frozen': 1}, True, "'frozen', which selects ['frozen']"),
+    ({'used': 1, 'frozen': 1}, False, None), ({'': 1}, True, None)))
+def test_rule_that_no_optimizer_uses_is_named(
+    behavior, caplog, rules, is_frozen, named):
+  caplog.set_level(std_logging.WARNING, logger='tensorflow')
+  values = decorated_models.train(
+      clip_variables(_two_tables(is_frozen=is_frozen), rules=rules,
+                     max_norm=1.0), 1)
+  np.testing.assert_allclose(values['used'], [[0.6, 0.8]], rtol=1e-6)
+  messages = [record.getMessage() for record in caplog.records
+              if 'clips nothing' in record.getMessage()]
+  assert len(messages) == bool(named)
+  assert all(named in message and '`rules`' in message and
+             '`var_list`' in message for message in messages)
+
+
+def test_rules_of_wrappers_in_the_model_fn_are_not_named(caplog):
+  caplog.set_level(std_logging.WARNING, logger='tensorflow')
+  decorated_models.train(clip_variables(
+      _two_tables(lambda optimizer: tfplugin.VariableClippingOptimizer(
+          optimizer, {'used': 1}, 1.0)), rules={'frozen': 1}, max_norm=1.0), 1)
+  assert 'clips nothing' not in caplog.text
 
 
 def test_the_bound_may_be_a_tensor(behavior):

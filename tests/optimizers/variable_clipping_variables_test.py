@@ -1,6 +1,8 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of clipping: variables given twice or cast, and dims of any number."""
+"""Tests of clipping: variables given twice or cast, dims, idle rules."""
+
+import logging as std_logging
 
 import numpy as np
 import pytest
@@ -99,3 +101,91 @@ def test_rows_of_an_accumulator_are_clipped(behavior, in_parts):
   np.testing.assert_allclose(
       np.linalg.norm(got, axis=1), [5.0, 1.0] + [5.0] * (len(got) - 2),
       rtol=1e-6)
+
+
+@pytest.mark.parametrize('wrap', [
+    lambda opt: Optimizer(opt, {'w': 1}, 1.0, use_locking=True),
+    lambda opt: Optimizer(Optimizer(opt, {'w': 1}, 1.0), {'w': 1}, 1.0, True)])
+def test_a_lock_around_a_synchronous_optimizer_is_refused(wrap):
+  with pytest.raises(RuntimeError, match=(
+      'SyncReplicasOptimizer` must not be used inside of a clip with '
+      '`use_locking=True`.*Pass use_locking=False')):
+    wrap(tf1.train.SyncReplicasOptimizer(_sgd(), 1, 1))
+
+
+def test_a_synchronous_optimizer_may_be_clipped():
+  inside = Optimizer(_sgd(), {'w': 1}, 1.0, use_locking=True)
+  for make in (
+      lambda: Optimizer(tf1.train.SyncReplicasOptimizer(_sgd(), 1, 1),
+                        {'w': 1}, 1.0),
+      lambda: tf1.train.SyncReplicasOptimizer(inside, 1, 1)):
+    with tf.Graph().as_default():
+      w = tf1.get_variable('w', initializer=[[3.0, 4.0]])
+      assert make().minimize(
+          tf.reduce_sum(w), tf1.train.create_global_step()) is not None
+
+
+def _warnings(caplog):
+  return [record.getMessage() for record in caplog.records
+          if 'clips nothing' in record.getMessage()]
+
+
+@pytest.fixture(name='warned')
+def _warned(caplog):
+  caplog.set_level(std_logging.WARNING, logger='tensorflow')
+  return lambda: _warnings(caplog)
+
+
+@pytest.mark.parametrize('has_none', [False, True])
+@pytest.mark.parametrize('by_key', [False, True])
+def test_a_rule_for_a_variable_of_another_optimizer_is_named(
+    behavior, warned, by_key, has_none):
+  with tf.Graph().as_default():
+    table = tf1.get_variable('table', initializer=[[3.0, 4.0]])
+    kernel = tf1.get_variable('kernel', initializer=[[6.0, 8.0]])
+    optimizer = Optimizer(
+        _sgd(), [(table if by_key else 'table', 1), ('kernel', 1)], 1.0)
+    without = [(None, table)] if has_none else []
+    train_op = optimizer.apply_gradients(
+        [(tf.zeros([1, 2]), kernel), *without])
+    got = _run(train_op, [table, kernel])
+  np.testing.assert_allclose(got, [[[3.0, 4.0]], [[0.6, 0.8]]], rtol=1e-6)
+  [message] = warned()
+  assert "`vars_to_clip_dims`" in message
+  assert "'table', which selects ['table'], without a gradient" in message
+  assert 'Wrap the optimizer that updates them' in message
+
+
+@pytest.mark.parametrize('first', ['a', 'b'])
+def test_rules_of_two_calls_are_each_used_in_one(behavior, warned, first):
+  with tf.Graph().as_default():
+    a = tf1.get_variable('a', initializer=[[3.0, 4.0]])
+    b = tf1.get_variable('b', initializer=[[6.0, 8.0]])
+    optimizer = Optimizer(_sgd(), {'a': 1}, 1.0)
+    ops = [optimizer.minimize(0.0 * tf.reduce_sum(v), var_list=[v])
+           for v in ([a, b] if first == 'a' else [b, a])]
+    got = _run(ops, [a, b])
+  np.testing.assert_allclose(got, [[[0.6, 0.8]], [[6.0, 8.0]]], rtol=1e-6)
+  # The rule may be used by a later call.
+  assert len(warned()) == (first == 'b')
+  assert all('Ignore this if a later call' in each for each in warned())
+
+
+def test_one_rule_for_all_variables_is_used(behavior, warned):
+  with tf.Graph().as_default():
+    a, b = (tf1.get_variable(name, initializer=[[3.0, 4.0]])
+            for name in 'ab')
+    optimizer = Optimizer(_sgd(), {'': 1}, 1.0)
+    got = _run(optimizer.minimize(0.0 * tf.reduce_sum(a)), [a, b])
+  np.testing.assert_allclose(got, [[[0.6, 0.8]], [[3.0, 4.0]]], rtol=1e-6)
+  assert not warned()
+
+
+def test_eager_steps_name_a_rule_once(warned):
+  a, b = (tf.Variable([[3.0, 4.0]], name=name) for name in 'ab')
+  optimizer = Optimizer(_sgd(), {'a': 1, 'b': 1}, 1.0)
+  for _ in range(3):
+    optimizer.apply_gradients([(tf.zeros([1, 2]), a), (None, b)])
+  [message] = warned()
+  assert "'b', which selects ['b']" in message
+  np.testing.assert_allclose(a, [[0.6, 0.8]], rtol=1e-6)

@@ -98,6 +98,7 @@ from tfplugin._tf_internals.optimizers import gradients_noted
 from tfplugin._tf_internals.optimizers import gradients_of_graph_through
 from tfplugin._tf_internals.optimizers import hands_on
 from tfplugin._tf_internals.optimizers import implements_updates
+from tfplugin._tf_internals.optimizers import is_applied_by
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import refuses_nothing

@@ -64,6 +64,20 @@ def is_made_by_optimizer() -> bool:
   return False
 
 
+def is_applied_by(kind: type) -> bool:
+  """Returns whether `apply_gradients` of an optimizer of class `kind` runs.
+
+  An optimizer does not get the one that applies it, so the stack is read.
+  """
+  frame = inspect.currentframe()
+  while frame is not None:
+    if frame.f_code.co_name == 'apply_gradients' and isinstance(
+        frame.f_locals.get('self'), kind):
+      return True
+    frame = frame.f_back
+  return False
+
+
 def learning_rate_of(optimizer: tf1.train.Optimizer):
   """Returns the learning rate that `optimizer` was given, or None.
 

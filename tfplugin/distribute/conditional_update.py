@@ -9,8 +9,8 @@
                              inside it
 
 The optimizer's slots and other variables are made before the branch. An inner
-optimizer may make its variables inside the branch. These have the same names as
-with an unconditional `apply_gradients`.
+optimizer may make its variables inside the branch. These have the same names
+and initial values as with an unconditional `apply_gradients`.
 
 Updates that must be finite are applied likewise; see `ops/nonfinite.py`.
 """
@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
@@ -166,7 +167,7 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
   outside = tf1.get_default_graph().get_name_scope()
 
   def true_branch():
-    with _tf_internals.private_train_ops(), _variables_named_as_in(outside):
+    with _tf_internals.private_train_ops(), _variables_made_as_in(outside):
       update = _ops_of(apply())
       with tf.control_dependencies(update):
         return branching.done(update + _ops_of(on_apply()))
@@ -180,17 +181,18 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
   return update
 
 
-def _variables_named_as_in(outside: str):
-  """Creates variables without the name scope of a v1 branch in their names.
+def _variables_made_as_in(outside: str):
+  """Creates variables in a branch with the values and names of one outside.
 
   An optimizer inside a user's own optimizer class makes its variables in the
-  branch. `outside` is the name scope around the branch. Control flow v2 does
-  not put the branch into names.
+  branch. `outside` is the name scope around the branch, and stands in names in
+  the place of the branch's. Control flow v2 does not put the branch into names.
   """
   graph = tf1.get_default_graph()
   inside = graph.get_name_scope()
 
   def create(next_creator, **kwargs):
+    kwargs = _with_outside_value(**kwargs)
     scope = tf1.get_default_graph().get_name_scope()
     if not inside or f'{scope}/'.find(f'{inside}/') != 0:
       return next_creator(**kwargs)
@@ -199,6 +201,30 @@ def _variables_named_as_in(outside: str):
       return next_creator(**kwargs)
 
   return tf1.variable_creator_scope(create)
+
+
+def _with_outside_value(initial_value=None, **kwargs) -> dict[str, Any]:
+  """Returns arguments for a variable without a tensor of the branch."""
+  kwargs['initial_value'] = initial_value
+  if not (tf.is_tensor(initial_value) and hasattr(initial_value, 'graph')):
+    return kwargs
+  with tf.init_scope():
+    if tf.executing_eagerly() or _tf_internals.is_usable_here(initial_value):
+      return kwargs
+  value = tf.get_static_value(initial_value)
+  if value is None:
+    raise ValueError(
+        'The `initial_value` of a variable that `apply_gradients` makes must '
+        'not be computed under the condition of the update. Received: '
+        f'{initial_value} for {kwargs.get("name")!r}. Compute it inside of '
+        '`with tf.init_scope():`, or pass a function.')
+  value, dtype = np.asarray(value), initial_value.dtype
+  if value.size and np.all(value == value.flat[0]):  # Not stored as a whole.
+    kwargs['initial_value'] = lambda: tf.fill(
+        value.shape, tf.constant(value.flat[0], dtype))
+  else:
+    kwargs['initial_value'] = lambda: tf.constant(value, dtype)
+  return kwargs
 
 
 def _ops_of(results) -> list:

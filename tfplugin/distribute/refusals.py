@@ -158,6 +158,14 @@ def refuse_keras_step_count(fn, strategy: tf.distribute.Strategy,
       remedy)
 
 
+def refuse_synchronous(where: str, reason: str, received: str,
+                       remedy: str) -> None:
+  """Raises the RuntimeError about a `SyncReplicasOptimizer`, `received`."""
+  raise RuntimeError(
+      '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used '
+      f'{where}: {reason}. Received: {received}. {remedy}.')
+
+
 def _mend_early_stopping() -> None:
   """Makes `stop_if_...` of Estimator accept tfplugin's strategies."""
   if _ESTIMATOR in sys.modules:

@@ -41,7 +41,8 @@ def clip_variables(
   names of the plain model.
 
   Each of several optimizers clips the variables that it updates. A rule must
-  select a trainable variable of the model; any optimizer may update it.
+  select a trainable variable of the model; any optimizer may update it. A
+  warning names each rule of which no optimizer updates a variable.
 
   Args:
     model_fn: As for `tf.estimator.Estimator`. Left out, a decorator is
@@ -92,15 +93,29 @@ def clip_variables(
   def train(call: model_fn_lib.ModelFnCall):
     interception = optimizer_interception.Interception(
         functools.partial(
-            _Optimizer, vars_to_clip_dims=parsed, max_norm=max_norm,
-            use_locking=use_locking, rows=rows), _Optimizer)
+            variable_clipping.SharesRules, vars_to_clip_dims=parsed,
+            max_norm=max_norm, use_locking=use_locking, rows=rows), _Optimizer)
     spec = decorator_stack.intercepted(
         call, interception, decorator_stack.CLIP,
         'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
     interception.audit.check(
         f'`{decorator_stack.CLIP}`', spec.train_op,
         clip_rules.selected(parsed, tf1.trainable_variables()), clip.AUDITED)
+    _warn_of_unused(parsed, interception)
     return spec
 
   return model_fn_lib.decorate_training(
       model_fn, train, decorator_stack.CLIP)
+
+
+def _warn_of_unused(
+    rules: tuple[clip_rules.Rule, ...],
+    interception: optimizer_interception.Interception) -> None:
+  """Warns about rules that no optimizer uses; the model_fn may have its own."""
+  if interception.honoured:
+    return
+  used = set().union(*(w.used_rules for w in interception.wrappers))
+  clip_rules.warn_of_unused(
+      [rule for rule in rules if rule not in used], tf1.trainable_variables(),
+      'an optimizer of the model_fn',
+      'Put them into the `var_list` of an optimizer, or leave out the rule.')

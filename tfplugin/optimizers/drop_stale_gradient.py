@@ -143,8 +143,10 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     Raises:
       TypeError: `opt` is no v1 optimizer or `staleness` no integer.
       ValueError: `staleness` is negative, or `on_nonfinite` another word.
+      RuntimeError: `opt` is a SyncReplicasOptimizer, or has one inside.
     """
     super().__init__(opt, use_locking, name)
+    staleness_gate.refuse_synchronous(opt)
     self._gate = staleness_gate.StalenessGate(
         staleness_ops.check_max_staleness(staleness), on_nonfinite)
     self._counters = staleness_counters.StalenessCounters(
@@ -237,8 +239,10 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     Raises:
       TypeError: `global_step` is not a variable.
       ValueError: There is no gradient, or no global step.
-      RuntimeError: Eager execution without a reading by `compute_gradients`.
+      RuntimeError: Eager execution without a reading by `compute_gradients`,
+        or a SyncReplicasOptimizer around this optimizer.
     """
+    staleness_gate.refuse_synchronous(self)
     grads_and_vars = list(grads_and_vars)
     step = _resolve_step(global_step)
     extra = ({'skip_gradients_aggregation': True}

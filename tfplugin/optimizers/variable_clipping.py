@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute import refusals
 from tfplugin.distribute import update_lock
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
@@ -89,6 +91,9 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     https://jmlr.org/papers/v15/srivastava14a.html
   """
 
+  # Whether a rule that this optimizer does not use is a mistake.
+  _warns = True
+
   def __init__(self,
                opt: types.Optimizer,
                vars_to_clip_dims: clip_rules.Rules,
@@ -119,14 +124,24 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
       TypeError: An argument, a key or dims of a wrong type.
       ValueError: `max_norm` not positive or not finite, dims repeated or out of
         range, or `rows` unknown.
+      RuntimeError: A lock around a SyncReplicasOptimizer.
     """
     super().__init__(opt, use_locking, name)
+    if use_locking and optimizer_interception.holds(
+        opt, tf1.train.SyncReplicasOptimizer):
+      refusals.refuse_synchronous(
+          'inside of a clip with `use_locking=True`', 'the step would hold the '
+          'lock while it waits for an update that needs the lock',
+          f'{opt.get_name()!r}', 'Pass use_locking=False, or put '
+          'SyncReplicasOptimizer around VariableClippingOptimizer')
     del colocate_clip_ops_with_vars
     self._rules = clip_rules.parse(vars_to_clip_dims, 'vars_to_clip_dims')
     self._max_norm = norm_clipping.check_max_norm(max_norm)
     clip_rules.check_rows(rows)
     self._rows = rows
     self._fraction_clipped = None
+    self.used_rules = set()  # With a variable that a call has clipped.
+    self._warned_of = set()
 
   @property
   def fraction_clipped(self) -> tf.Tensor | None:
@@ -148,7 +163,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
     Args:
       grads_and_vars: Variables without a gradient are not clipped, except for
-        parts of a variable of which another part has one.
+        parts of a variable of which another part has one. A warning names each
+        rule without a variable that has been clipped.
       global_step: See the base class.
       name: Of the returned op.
       skip_gradients_aggregation: See the base class.
@@ -198,6 +214,8 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
       if of_group:
         groups.append((group, dims[group[0].ref()]))
         applied.append(of_group[0])
+    self._note_rules([v for group, _ in groups for v in group],
+                     _candidates(variables))
     if tf.distribute.has_strategy() and not (
         tf.distribute.in_cross_replica_context()):
 
@@ -212,6 +230,22 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
                  for (group, axes), of_group in zip(groups, applied)]
     self._fraction_clipped = _fraction(results)
     return [result.operation for result in results]
+
+  def _note_rules(self, clipped: list, candidates: list) -> None:
+    """Notes the rules of the `clipped` variables, and warns about others."""
+    unused = set(self._rules) - self.used_rules
+    if not unused:
+      return
+    used = clip_rules.used_by(self._rules, clipped)
+    self.used_rules |= used
+    if self._warns:
+      clip_rules.warn_of_unused(
+          [rule for rule in self._rules
+           if rule in unused - used - self._warned_of], candidates,
+          'this optimizer',
+          'Wrap the optimizer that updates them, or leave out the rule. Ignore '
+          'this if a later call of this optimizer updates them.')
+      self._warned_of |= unused
 
   def _clip_group(self, variables: Sequence[tf.Variable], axes: Sequence[int],
                   ids: tf.Tensor | None) -> clip.ClipResult:
@@ -234,6 +268,12 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
         results.extend(strategy.extended.update(
             group[0], clip_copy, args=tuple(group[1:]), group=False))
     return results
+
+
+class SharesRules(VariableClippingOptimizer):
+  """Wrapper whose rules are also those of other optimizers of a model_fn."""
+
+  _warns = False
 
 
 def _candidates(variables: list) -> list[tf.Variable]:

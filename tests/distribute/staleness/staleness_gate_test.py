@@ -5,6 +5,7 @@
 import pytest
 import tensorflow as tf
 
+import tfplugin
 from tfplugin.distribute.staleness import staleness_gate
 
 tf1 = tf.compat.v1
@@ -80,3 +81,69 @@ def test_later_gradients_of_one_decision_read_after_its_reading(behavior):
       gate.decide(step, [gradient])
       readings += gradient.op.control_inputs
     assert readings == [gate.decision.reading.op] * 2
+
+
+def _sync(optimizer):
+  return tf1.train.SyncReplicasOptimizer(optimizer, 1, total_num_replicas=1)
+
+
+def _drop(optimizer):
+  return tfplugin.DropStaleGradientOptimizer(optimizer, 4)
+
+
+def _clip(optimizer):
+  return tfplugin.VariableClippingOptimizer(optimizer, {'w': []}, 1.0)
+
+
+def _train(wrap, decorate=lambda model_fn: model_fn, strategy=None):
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=0.0)
+    loss = w * tf.reduce_mean(features)
+    optimizer = wrap(tf1.train.GradientDescentOptimizer(0.5))
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=optimizer.minimize(
+            loss, tf1.train.get_global_step()))
+
+  tf.estimator.Estimator(
+      decorate(model_fn), config=tf.estimator.RunConfig(
+          train_distribute=strategy)).train(
+              lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])), steps=1)
+
+
+_DECORATE = tfplugin.estimator.drop_stale_gradients(staleness=4)
+
+
+@pytest.mark.parametrize('train', [
+    lambda: _train(lambda opt: _drop(_sync(opt))),
+    lambda: _train(lambda opt: _drop(_clip(_sync(opt)))),
+    lambda: _train(lambda opt: _sync(_drop(opt))),
+    lambda: _train(lambda opt: _sync(_clip(_drop(opt)))),
+    lambda: _train(_sync, _DECORATE),
+    lambda: _train(lambda opt: _clip(_sync(opt)), _DECORATE),
+    lambda: _train(lambda opt: _sync(_drop(opt)), _DECORATE),
+    lambda: _train(_sync, strategy=tfplugin.distribute.
+                   DropStaleGradientStrategy(staleness=4)),
+], ids=['inside', 'deeper', 'outside', 'farther', 'decorator', 'clipped',
+        'own', 'strategy'])
+def test_a_synchronous_optimizer_is_refused_by_name(train, behavior):
+  with pytest.raises(RuntimeError, match=(
+      'SyncReplicasOptimizer` must not be used with drop stale.*'
+      'Leave out one of the two')):
+    train()
+
+
+def test_an_accumulator_of_the_model_is_not_refused(behavior):
+  with tf.Graph().as_default():
+    w = tf1.get_variable('w', initializer=4.0)
+    step = tf1.train.create_global_step()
+    accumulator = tf1.ConditionalAccumulator(tf.float32, shape=[])
+    with tf.control_dependencies([accumulator.apply_grad(3.0)]):
+      gradient = accumulator.take_grad(1)
+    train_op = _drop(tf1.train.GradientDescentOptimizer(0.5)).apply_gradients(
+        [(gradient, w)], step)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      session.run(tf1.local_variables_initializer())
+      session.run(train_op)
+      assert session.run((w, step)) == (2.5, 1)

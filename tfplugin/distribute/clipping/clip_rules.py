@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import operator
 import re
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +25,8 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+
+tf1 = tf.compat.v1
 
 # The rows that are measured after a sparse gradient.
 ROWS = ('touched', 'all')
@@ -121,6 +124,26 @@ def selected(rules: Sequence[Rule],
   """Returns the `variables` that rules select; each must select one."""
   dims = resolve(rules, variables)
   return [variable for variable in variables if variable.ref() in dims]
+
+
+def used_by(rules: Sequence[Rule],
+            clipped: Sequence[tf.Variable]) -> set[Rule]:
+  """Returns the rules that select one of the `clipped` variables."""
+  return {rule for rule in rules if any(map(rule.selects, unique(clipped)))}
+
+
+def warn_of_unused(rules: Iterable[Rule], variables: Sequence[tf.Variable],
+                   updater: str, remedy: str) -> None:
+  """Warns about rules of which no variable is updated, and so none clipped.
+
+  `variables` are those that the rules may select, `updater` who updates them.
+  """
+  for rule in rules:
+    names = [name_of(v) for v in unique(variables) if rule.selects(v)]
+    tf1.logging.warning(
+        '`%s` must select variables that %s updates. Received: %r, which '
+        'selects %s, without a gradient: the rule clips nothing. %s',
+        rule.argument, updater, rule.wanted, names[:5], remedy)
 
 
 def group_parts(

@@ -140,6 +140,8 @@ class ClippingState:
     self._groups = {}
     self._updated = {}
     self._in_step = set()
+    self._clipped = {}
+    self._warned_of = set()
 
   def begin_updates(self, variables) -> None:
     """Notes the variables that an optimizer is about to update together."""
@@ -151,11 +153,22 @@ class ClippingState:
     self._updated.clear()
     return waiting
 
+  def warn_of_unused(self, rules) -> None:
+    """Warns about rules that clip nothing, if the step updates variables."""
+    if not self._known:
+      return
+    used = clip_rules.used_by(rules, _living(self._clipped.values()))
+    unused = [r for r in rules if r not in used | self._warned_of]
+    self._warned_of.update(unused)
+    clip_rules.warn_of_unused(
+        unused, _living(self.trained), 'an optimizer',
+        'Put them into the `var_list` of an optimizer, or leave out the rule. '
+        'Ignore this if a later step updates them.')
+
   def dims_of(self, variable: tf.Variable, rules):
     """Returns the dims that `variable` is clipped along, or None."""
     if variable.ref() not in self._known:
-      trained = [reference() for reference in self.trained]
-      trained = [v for v in trained if v is not None]
+      trained = _living(self.trained)
       self._dims = clip_rules.resolve(rules, trained)
       selected = clip_rules.resolve(rules, [*trained, variable])
       if len(selected) > len(self._dims):
@@ -181,6 +194,7 @@ class ClippingState:
     # A variable has a component per device, in the order of the devices.
     self._updated.setdefault(variable.ref(), []).append((component, result))
     group = self._groups[variable.ref()]
+    self._clipped.update((v.ref(), weakref.ref(v)) for v in group)
     awaited = group
     if variable.ref() in self._in_step:
       awaited = [v for v in group if v.ref() in self._in_step]
@@ -192,6 +206,12 @@ class ClippingState:
     return tuple(zip(*[
         updates[v.ref()] if v.ref() in updates else
         (copies_of(v)[device], None) for v in group]))
+
+
+def _living(references) -> list[tf.Variable]:
+  """Returns the variables of weak references that still exist."""
+  found = [reference() for reference in references]
+  return [variable for variable in found if variable is not None]
 
 
 class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
@@ -256,9 +276,9 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
           f'updated in a step. Received: an update of {variable.name!r} by a '
           'Keras optimizer, and none of another part. Use a '
           '`tf.compat.v1.train` optimizer, or a gradient for each part.')
-    trained = [reference() for reference in state.trained]
+    state.warn_of_unused(self._clip_rules)
     for variable, operation in self.unseen_updates(
-        result, [v for v in trained if v is not None]):
+        result, _living(state.trained)):
       if state.dims_of(variable, self._clip_rules) is not None:
         raise update_audit.refusal(
             self._container_strategy().described_as, variable, operation,

@@ -17,6 +17,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import refusals
 from tfplugin.distribute.sessions import membership
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
@@ -339,8 +340,7 @@ def refuse_accumulators() -> None:
 
 def refuse_synchronous(received: str) -> None:
   """Raises the RuntimeError about a `SyncReplicasOptimizer`, `received`."""
-  raise RuntimeError(
-      '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used under '
-      'elastic averaging, where each worker trains its own copy: it would wait '
-      f'for the gradients of others without end. Received: {received}. Leave '
-      'it out; the workers exchange every `communication_period` steps.')
+  refusals.refuse_synchronous(
+      'under elastic averaging, where each worker trains its own copy',
+      'it would wait for the gradients of others without end', received,
+      'Leave it out; the workers exchange every `communication_period` steps')

@@ -127,11 +127,11 @@ class GroupReduction(met_updates.MetUpdates):
   def _validate_colocate_with_variable(self, colocate_with_variable):
     if isinstance(colocate_with_variable, tf.Operation):
       # SyncReplicasOptimizer colocates the step of a worker like this.
-      raise RuntimeError(
-          '`tf.compat.v1.train.SyncReplicasOptimizer` must not be used in '
-          'shards: each would fill queues of its own. '
-          f'Received: a variable beside {colocate_with_variable.name}. Leave '
-          'it out: the gradients of all shards are summed within the step.')
+      refusals.refuse_synchronous(
+          'in shards', 'each would fill queues of its own',
+          f'a variable beside {colocate_with_variable.name}',
+          'Leave it out: the gradients of all shards are summed within the '
+          'step')
     super()._validate_colocate_with_variable(colocate_with_variable)
 
   def _create_variable(self, next_creator, **kwargs):

@@ -237,6 +237,7 @@ class _Gated:
 
   def __init__(self, optimizer: tf1.train.Optimizer,
                gate: staleness_gate.OneDecision, gates: _Gates):
+    staleness_gate.refuse_synchronous(optimizer)
     self._optimizer = optimizer
     self._gate = gate
     self._gates = gates

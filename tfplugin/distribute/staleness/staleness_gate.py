@@ -17,7 +17,9 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import conditional_update
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import refusals
 from tfplugin.distribute.staleness import step_order
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
@@ -28,6 +30,26 @@ tf1 = tf.compat.v1
 _ADDING = ('assign_add', 'assign_sub')
 # The change of an update, for messages.
 AUDITED = 'drops updates that are stale'
+
+
+def refuse_synchronous(optimizer: tf1.train.Optimizer) -> None:
+  """Raises RuntimeError if a SyncReplicasOptimizer is inside `optimizer`.
+
+  Raises it also while one applies `optimizer`.
+  """
+  kind = tf1.train.SyncReplicasOptimizer
+  if optimizer_interception.holds(optimizer, kind):
+    received = f'one inside of {type(optimizer).__name__}'
+    if isinstance(optimizer, kind):
+      received = f'{optimizer.get_name()!r}'
+  elif not tf.executing_eagerly() and _tf_internals.is_applied_by(kind):
+    received = f'one around {type(optimizer).__name__}'
+  else:
+    return
+  refusals.refuse_synchronous(
+      'with drop stale', 'it drops stale gradients itself, and waits for '
+      'updates that drop stale may drop', received,
+      'Leave out one of the two')
 
 
 class Decision(NamedTuple):
