@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
@@ -200,6 +201,35 @@ def start_from_centers(pairs: Sequence[elastic_pairs.Pair]) -> None:
           [pair.center for pair in new])
     for pair, value in zip(new, values):
       pair.start_from(value)
+
+
+def value_or_initial(center: tf.Variable) -> tf.Tensor:
+  """Returns a centre's value, or its initial one before initialisation."""
+  initial = center.initial_value  # Raises an error in eager mode.
+  with tf.init_scope(), placement.only_on(center.device):
+    return branching.cond(
+        tf1.is_variable_initialized(center), center.read_value,
+        lambda: tf.identity(initial), [center])
+
+
+def create_state(next_creator: Callable, pairs: Sequence[elastic_pairs.Pair],
+                 **kwargs: Any) -> tf.Variable:
+  """Makes optimizer state, which may start from the value of a copy.
+
+  A copy that `start_from_centers` starts has an initial value with a condition.
+  TensorFlow copies the ops of an initial value, which breaks conditions.
+  """
+  value = kwargs.get('initial_value')
+  if not (isinstance(value, tf.Tensor) and value.shape.is_fully_defined()):
+    return next_creator(**kwargs)
+  starts = {pair.first_value.op for pair in pairs if pair.starts_from_center}
+  if starts.isdisjoint(graph_order.upstream([value.op], of_values=True)):
+    return next_creator(**kwargs)
+  variable = next_creator(**dict(
+      kwargs, initial_value=tf.zeros(value.shape, value.dtype)))
+  with tf.init_scope():
+    _tf_internals.initialize_with(variable, value)
+  return variable
 
 
 def init_fn_for_centers(own: Callable | None,
