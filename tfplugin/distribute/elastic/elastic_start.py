@@ -260,9 +260,21 @@ def scaffold_for_centers(own: tf1.train.Scaffold,
                          pairs: Sequence[elastic_pairs.Pair],
                          **changed: Any) -> tf1.train.Scaffold:
   """Returns a copy of `own`, with `changed` fields, that also sets centres."""
+  if own.init_op is not None:
+    _start_in_one_run(own.init_op, pairs)
   if own.init_fn is not None or own.init_op is not None:
     changed['init_fn'] = init_fn_for_centers(own.init_fn, pairs)
   return tf1.train.Scaffold(copy_from_scaffold=own, **changed)
+
+
+def _start_in_one_run(init_op, pairs) -> None:
+  """Lets `init_op` initialise copies in the same run as their centres."""
+  run = graph_order.upstream(graph_order.operations_of([init_op]))
+  for pair in pairs:
+    for variable in (*pair.copies, pair.local_center):
+      if variable is not None and variable.initializer in run:
+        _tf_internals.redirect_input(
+            variable.initializer, 1, value_or_initial(pair.center))
 
 
 class ElasticInitialization(separate_run.ExchangeThreads):
