@@ -21,11 +21,10 @@ def _variable(name, value):
 def test_a_variable_starts_from_what_initialises_another():
   with tf.Graph().as_default(), tf1.Session() as session:
     other = _variable('other', 3.0)
-    first, second = _variable('first', 1.0), _variable('second', 2.0)
+    first = _variable('first', 1.0)
     variables.initialize_from(first, other.initializer)
-    variables.initialize_like(second, other.handle, other.initializer)
-    session.run([first.initializer, second.initializer])
-    assert session.run([first, second]) == [3.0, 3.0]
+    session.run(first.initializer)
+    assert session.run([first, first.initial_value]) == [3.0, 3.0]
 
 
 @pytest.mark.parametrize('use_resource', [True, False])
@@ -45,14 +44,6 @@ def test_an_initialiser_that_assigns_nothing_is_refused():
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match="'v:0' must assign a value"):
       variables.initialize_from(_variable('v', 1.0), tf.no_op())
-
-
-def test_an_initialiser_that_is_its_own_is_kept():
-  with tf.Graph().as_default():
-    variable, other = _variable('v', 1.0), _variable('other', 2.0)
-    own = variable.initializer
-    variables.initialize_like(variable, other.handle, own)
-    assert variable.initializer is own
 
 
 def test_a_cast_variable_has_one_inside():

@@ -169,7 +169,6 @@ from tfplugin._tf_internals.variables import copy_of_variable_store
 from tfplugin._tf_internals.variables import find_in_custom_gradients
 from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
-from tfplugin._tf_internals.variables import initialize_like
 from tfplugin._tf_internals.variables import initialize_with
 from tfplugin._tf_internals.variables import is_constant_or_read
 from tfplugin._tf_internals.variables import OneCopyExtended

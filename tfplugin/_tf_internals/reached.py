@@ -104,7 +104,7 @@ NAMES = {
     'tensorflow.python.ops.handle_data_util': 'get_resource_handle_data',
     _VARIABLES: 'ResourceVariable',
     f'{_VARIABLES}.BaseResourceVariable':
-        '_initializer_op _lazy_read _save_slice_info',
+        '_initial_value _initializer_op _lazy_read _save_slice_info',
     f'{_VARIABLES}.ResourceVariable': '_graph_element',
     'tensorflow.python.ops.variable_scope':
         '_VARSTORE_KEY _VariableStore _get_default_variable_store',

@@ -37,20 +37,6 @@ tf1 = tf.compat.v1
 VARIABLE_STORE_KEY = variable_scope._VARSTORE_KEY
 
 
-def initialize_like(variable: tf.Variable, handle: tf.Tensor, initializer,
-                    ) -> None:
-  """Makes `variable` start from the value that `initializer` assigns.
-
-  `handle` is a stand-in's handle, which the assignment may use instead of the
-  handle of `variable`. It is for a warm start of the stand-in.
-  """
-  assignment = getattr(initializer, 'op', initializer)
-  if assignment.inputs[0] is handle:
-    initialize_with(variable, assignment.inputs[1])
-  else:
-    variable._initializer_op = assignment
-
-
 def initialize_from(variable: tf.Variable, initializer) -> None:
   """Makes `variable` start from the value that `initializer` assigns.
 
@@ -70,7 +56,11 @@ def initialize_from(variable: tf.Variable, initializer) -> None:
 
 
 def initialize_with(variable: tf.Variable, value: tf.Tensor) -> None:
-  """Makes `variable` start from `value`; the graph is not finalized."""
+  """Makes `variable` start from `value`; the graph is not finalized.
+
+  Its `initial_value`, from which optimizer state may start, is then `value`.
+  """
+  variable._initial_value = value
   with tf1.device(variable.device), tf1.control_dependencies(None):
     variable._initializer_op = (
         variable.assign(value, read_value=False)

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
@@ -202,6 +203,35 @@ def start_from_centers(pairs: Sequence[elastic_pairs.Pair]) -> None:
       pair.start_from(value)
 
 
+def value_or_initial(center: tf.Variable) -> tf.Tensor:
+  """Returns a centre's value, or its initial one before initialisation."""
+  initial = center.initial_value  # Raises an error in eager mode.
+  with tf.init_scope(), placement.only_on(center.device):
+    return branching.cond(
+        tf1.is_variable_initialized(center), center.read_value,
+        lambda: tf.identity(initial), [center])
+
+
+def create_state(next_creator: Callable, pairs: Sequence[elastic_pairs.Pair],
+                 **kwargs: Any) -> tf.Variable:
+  """Makes optimizer state, which may start from the value of a copy.
+
+  A copy that `start_from_centers` starts has an initial value with a condition.
+  TensorFlow copies the ops of an initial value, which breaks conditions.
+  """
+  value = kwargs.get('initial_value')
+  if not (isinstance(value, tf.Tensor) and value.shape.is_fully_defined()):
+    return next_creator(**kwargs)
+  starts = {pair.first_value.op for pair in pairs if pair.starts_from_center}
+  if starts.isdisjoint(graph_order.upstream([value.op], of_values=True)):
+    return next_creator(**kwargs)
+  variable = next_creator(**dict(
+      kwargs, initial_value=tf.zeros(value.shape, value.dtype)))
+  with tf.init_scope():
+    _tf_internals.initialize_with(variable, value)
+  return variable
+
+
 def init_fn_for_centers(own: Callable | None,
                         pairs: Sequence[elastic_pairs.Pair]) -> Callable:
   """Returns an `init_fn` that copies the values set by `own` to the centres.
@@ -230,9 +260,21 @@ def scaffold_for_centers(own: tf1.train.Scaffold,
                          pairs: Sequence[elastic_pairs.Pair],
                          **changed: Any) -> tf1.train.Scaffold:
   """Returns a copy of `own`, with `changed` fields, that also sets centres."""
+  if own.init_op is not None:
+    _start_in_one_run(own.init_op, pairs)
   if own.init_fn is not None or own.init_op is not None:
     changed['init_fn'] = init_fn_for_centers(own.init_fn, pairs)
   return tf1.train.Scaffold(copy_from_scaffold=own, **changed)
+
+
+def _start_in_one_run(init_op, pairs) -> None:
+  """Lets `init_op` initialise copies in the same run as their centres."""
+  run = graph_order.upstream(graph_order.operations_of([init_op]))
+  for pair in pairs:
+    for variable in (*pair.copies, pair.local_center):
+      if variable is not None and variable.initializer in run:
+        _tf_internals.redirect_input(
+            variable.initializer, 1, value_or_initial(pair.center))
 
 
 class ElasticInitialization(separate_run.ExchangeThreads):

@@ -152,8 +152,12 @@ class LocalCopy(_tf_internals.ResourceVariable):
 
   @property
   def initial_value(self):
-    """The centre's initial value, from which a moving average starts."""
-    return self._center.initial_value
+    """The centre's value, or its initial one before initialisation.
+
+    A worker initialises its state in a later run than the chief the centre.
+    There the centre's initializer would draw another value.
+    """
+    return elastic_start.value_or_initial(self._center)
 
   def initialized_value(self):
     """Returns the centre's value, or its initial one before initialisation."""
@@ -170,7 +174,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
     if self._center is None or op is None:
       self._own_initializer = op
     else:
-      _tf_internals.initialize_like(self._center, self.handle, op)
+      _tf_internals.initialize_from(self._center, op)
 
   def _set_save_slice_info(self, save_slice_info):
     super()._set_save_slice_info(save_slice_info)
@@ -273,7 +277,7 @@ class ElasticScope:
     if not self._saves_state:  # Then the worker initialises it again.
       kwargs['collections'] = localized(collections)
     with placement.only_on(self.worker_device):
-      variable = next_creator(**kwargs)
+      variable = elastic_start.create_state(next_creator, self.pairs, **kwargs)
     if tf1.GraphKeys.LOCAL_VARIABLES not in collections:
       self.state.append(variable)
     return variable

@@ -117,6 +117,46 @@ def test_what_an_init_op_of_the_program_writes_is_everywhere(
   np.testing.assert_array_equal(copies, np.full_like(copies, 5.0))
 
 
+@pytest.mark.parametrize('rho', [0.0, 0.5])
+@pytest.mark.parametrize('form', STRATEGIES)
+def test_an_init_op_may_initialise_centres_and_copies(
+    form, rho, tmp_path, behavior):
+  """All start from one random value, and nothing moves them."""
+  del behavior
+  settings, hooks = dict(_SETTINGS, rho=rho), []
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', [2], initializer=tf1.random_normal_initializer())
+    hooks.append(_Hook(fetch=w.value()))
+    loss = tf.reduce_sum(w * features) * 0.0
+    train_op = tf1.train.GradientDescentOptimizer(1.0).minimize(
+        loss, tf1.train.get_global_step())
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=train_op, training_hooks=[hooks[-1]],
+        scaffold=tf1.train.Scaffold(init_op=tf.group(
+            tf1.global_variables_initializer(),
+            tf1.local_variables_initializer())))
+
+  strategy = {'decorator': lambda: None,
+              'strategy': lambda: distribute.ElasticAverageStrategy(**settings),
+              'devices': lambda: distribute.ElasticAverageStrategy(
+                  devices=['/cpu:0', '/cpu:1'], **settings)}[form]()
+  if form == 'decorator':
+    model_fn = estimator_lib.elastic_average(**settings)(model_fn)
+  estimator = tf1.estimator.Estimator(
+      model_fn, str(tmp_path), tf1.estimator.RunConfig(
+          train_distribute=strategy))
+  estimator.train(
+      lambda: tf.data.Dataset.from_tensors(([1.0, 1.0], [1.0])).repeat(),
+      steps=2)
+  w = estimator.get_variable_value('w')
+  assert w.all()
+  for hook in hooks:
+    np.testing.assert_array_equal(hook.seen, [w] * len(hook.seen))
+  assert any(hook.seen for hook in hooks)
+
+
 class _Later(_Hook):
   """Writes after the first step."""
 
