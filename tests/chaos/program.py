@@ -5,7 +5,11 @@
 A step sleeps, as one that computes would keep an accelerator busy: runs beside
 each other do not disturb each other. Each step is told of in a file.
 
-  python program.py FORM DIRECTORY STEPS NUM_WORKERS [SAVE_STEPS [STEP_SECS]]
+  python program.py FORM DIRECTORY STEPS NUM_WORKERS \
+      [SAVE_STEPS [STEP_SECS [early]]]
+
+With `early` each task has TensorFlow's hook for early stopping, which makes a
+variable when it begins, and never stops.
 """
 
 import contextlib
@@ -131,7 +135,7 @@ class StepsHook(tf1.train.SessionRunHook):
 
 
 def main(form, directory, steps, num_workers, save_steps=SAVE_STEPS,
-         step_secs=STEP_SECS):
+         step_secs=STEP_SECS, stopping=''):
   root = pathlib.Path(directory)
   task = json.loads(os.environ['TF_CONFIG'])['task']
   config = tf.estimator.RunConfig(
@@ -143,9 +147,12 @@ def main(form, directory, steps, num_workers, save_steps=SAVE_STEPS,
                    float(step_secs))
   # The chief waits half of the limit for a worker's last step: longer than the
   # 30 s in which a worker may not see a server's new address.
+  estimator = tf.estimator.Estimator(decorated, config=config)
+  early = [tf.estimator.experimental.make_early_stopping_hook(
+      estimator, lambda: False)] if stopping else []
   estimator_lib.train_and_evaluate(
-      tf.estimator.Estimator(decorated, config=config),
-      tf.estimator.TrainSpec(input_fn, max_steps=int(steps), hooks=[hook]),
+      estimator, tf.estimator.TrainSpec(
+          input_fn, max_steps=int(steps), hooks=[hook, *early]),
       tf.estimator.EvalSpec(input_fn, steps=1, start_delay_secs=0,
                             throttle_secs=1),
       start_limit_secs=60.0, finish_limit_secs=120.0, contact_limit_secs=60.0)

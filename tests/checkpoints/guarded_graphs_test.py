@@ -13,6 +13,7 @@ tf1 = tf.compat.v1
 
 
 REPLACED = [
+    (tf.Graph, 'finalize'),
     (tf1.train.Saver, 'save'),
     (tf1.train.SessionManager, 'prepare_session'),
     (tf1.train.SessionManager, 'wait_for_session'),
@@ -137,8 +138,8 @@ def test_a_replacement_that_was_taken_back_is_made_again(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize('is_before', [True, False], ids=['before', 'after'])
-@pytest.mark.parametrize('owner, name', REPLACED[1:],
-                         ids=[name for _, name in REPLACED[1:]])
+@pytest.mark.parametrize('owner, name', REPLACED[2:],
+                         ids=[name for _, name in REPLACED[2:]])
 def test_any_other_method_stands_beside_a_replacement(
     owner, name, is_before, monkeypatch):
   log, met = [], []
@@ -169,3 +170,72 @@ def test_any_other_method_stands_beside_a_replacement(
     session.close()
   assert met == ['start', 'close']
   assert log == ['begin', 'end']
+
+
+class _Makes(tf1.train.SessionRunHook):
+  """Makes a variable when it begins, as hooks that stop early do."""
+
+  def __init__(self, name):
+    self._name = name
+
+  def begin(self):
+    tf1.get_variable(self._name, initializer=1.0)
+
+
+class _Lists(tf1.train.SessionRunHook):
+  """Notes the variables of the complete graph, and adds an op."""
+
+  def __init__(self):
+    self.found = []
+
+  def begin(self):
+    guarded_graphs.on_completion(self._list)
+
+  def _list(self):
+    assert not tf1.get_default_graph().finalized
+    tf.constant(1.0)
+    self.found.append([v.op.name for v in tf1.global_variables()])
+
+
+class _OwnScaffold(tf1.train.Scaffold):
+  """Finalizes a graph without TensorFlow's help."""
+
+  def finalize(self):
+    if self.init_op is None:
+      self._init_op = tf1.global_variables_initializer()
+    tf1.get_default_graph().finalize()
+    return self
+
+
+@pytest.mark.parametrize('scaffold', [tf1.train.Scaffold, _OwnScaffold])
+def test_a_complete_graph_has_the_variables_of_all_hooks(behavior, scaffold):
+  first, last, own = _Lists(), _Lists(), scaffold()
+  with tf.Graph().as_default():
+    step = tf1.train.create_global_step()
+    with tf1.train.MonitoredSession(
+        tf1.train.ChiefSessionCreator(own),
+        [first, _Makes('a'), last, _Makes('b')]) as session:
+      session.run(step)
+      # A new session after a failure: the graph was complete before.
+      own.finalize()
+  assert first.found == last.found == [['global_step', 'a', 'b']]
+
+
+def test_a_graph_that_is_never_finalized_is_complete_at_its_first_session(
+    behavior):
+  hook = _Lists()
+  with tf.Graph().as_default() as graph:
+    hook.begin()
+    variable = tf1.get_variable('v', initializer=1.0)
+    manager = tf1.train.SessionManager(graph=graph)
+    for _ in range(2):
+      manager.prepare_session('', variable.initializer).close()
+  assert hook.found == [['v']]
+
+
+def test_a_graph_without_such_a_function_is_finalized_as_ever(behavior):
+  with tf.Graph().as_default():
+    _Lists().begin()
+  with tf.Graph().as_default() as graph:
+    graph.finalize()
+    assert graph.finalized and not graph.get_operations()

@@ -62,6 +62,21 @@ def test_the_mark_is_on_the_first_server_and_in_no_checkpoint(behavior):
   marks(0, 0)
 
 
+def test_a_task_whose_hooks_make_variables_finds_the_mark_of_the_others(
+    behavior):
+  def device(*servers):
+    with tf.Graph().as_default():
+      with tf1.device('/job:ps/task:1'):
+        variables = [tf1.train.create_global_step()]
+      for server in servers:
+        with tf1.device(f'/job:ps/task:{server}'):
+          variables.append(tf1.get_variable(f'hook{server}', initializer=1.0))
+      return run_mark.RunMark(variables).number.device
+
+  assert device(0, 2) == device(2) == device()
+  assert '/job:ps/task:1/' in f'{device()}/'
+
+
 def test_a_graph_without_a_variable_on_a_server_has_no_mark(behavior):
   with tf.Graph().as_default():
     tf1.get_variable('v', [2])

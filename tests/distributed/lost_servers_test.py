@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A parameter server that is lost, for a moment or for good."""
+"""A parameter server that is lost for a moment or for good, and a chief."""
 # BUILD data: //tests/chaos:program.py
 
 import json
@@ -25,10 +25,11 @@ _STEPS = 200
 _NEVER = 10**6
 
 
-def _launch(directory, form, faults, save_steps, **kwargs):
+def _launch(directory, form, faults, save_steps, early=(), **kwargs):
   options = launch_options.LaunchOptions(
       command=(sys.executable, str(play.PROGRAM), form, str(directory),
-               str(_STEPS), '3', str(save_steps)),
+               str(_STEPS), '3', str(save_steps), str(program.STEP_SECS),
+               *early),
       logs_dir=str(directory / 'logs'), model_dir=str(directory / 'model'),
       **{'workers': 2, 'ps': 2, 'restart': 'always', 'inject': faults,
          **kwargs})
@@ -41,16 +42,22 @@ def _saved(directory, name):
   return tf.train.load_checkpoint(str(directory / 'model')).get_tensor(name)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize('form', ['elastic_average', 'ElasticAverageStrategy'])
-def test_elastic_averaging_continues_from_the_chiefs_copies(tmp_path, form):
-  # ps:0 has the global step. The only checkpoint is that of the first step.
-  _launch(tmp_path, form, 'kill ps:0 at step 60; kill ps:1 at step 90', _NEVER,
-          max_restarts=2)
-  steps = play.steps_of(tmp_path)['chief-0']
-  # The chief continues at a step that it has seen: others made a few since.
+def _check_no_step_was_lost(steps):
+  """The chief continues at a step that it has seen: others made a few since."""
   rises = [after[2] - before[2] for before, after in zip(steps, steps[1:])]
   assert play.fall(steps) <= max(rises)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize('early', [(), ('early',)], ids=['plain', 'early'])
+@pytest.mark.parametrize('form', ['elastic_average', 'ElasticAverageStrategy'])
+def test_elastic_averaging_continues_from_the_chiefs_copies(
+    tmp_path, form, early):
+  # ps:0 has the global step. The only checkpoint is that of the first step.
+  _launch(tmp_path, form, 'kill ps:0 at step 60; kill ps:1 at step 90', _NEVER,
+          early, max_restarts=2)
+  steps = play.steps_of(tmp_path)['chief-0']
+  _check_no_step_was_lost(steps)
   assert _saved(tmp_path, 'global_step') >= _STEPS
   for name in ('weight_0', 'weight_1'):
     np.testing.assert_allclose(_saved(tmp_path, name), program.TARGET, atol=1.5)
@@ -58,6 +65,16 @@ def test_elastic_averaging_continues_from_the_chiefs_copies(tmp_path, form):
   # A chief at its end restarts with a parameter server that it lost.
   assert {task['task']: task['restarts'] for task in tasks
           if task['task'].startswith('ps')} == {'ps:0': 1, 'ps:1': 1}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize('form', [
+    'drop_stale_gradients', 'ElasticAverageStrategy'])
+def test_a_chief_restores_nothing_beside_a_hook_that_makes_a_variable(
+    tmp_path, form):
+  _launch(tmp_path, form, 'kill chief:0 at step 60', _NEVER, ('early',))
+  _check_no_step_was_lost(play.steps_of(tmp_path)['chief-0'])
+  assert _saved(tmp_path, 'global_step') >= _STEPS
 
 
 def test_one_that_is_lost_for_good_is_named_and_the_run_goes_on_without(

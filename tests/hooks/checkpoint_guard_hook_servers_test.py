@@ -40,7 +40,7 @@ class _Chief:
   """A chief's part of a graph, and sessions that end as if it were killed."""
 
   def __init__(self, model_dir, save_checkpoint_steps=1000, beside=None,
-               init_fn=None):
+               init_fn=None, hooks=()):
     """`init_fn` takes a function that sets w."""
     config = tf.estimator.RunConfig(str(model_dir))
     with tf1.device(tf1.train.replica_device_setter(
@@ -57,7 +57,7 @@ class _Chief:
     # Saves at its start, too.
     self._session = tf1.train.MonitoredTrainingSession(
         config.master, checkpoint_dir=config.model_dir, scaffold=scaffold,
-        hooks=[checkpoint_guard_hook.CheckpointGuardHook(config)],
+        hooks=[checkpoint_guard_hook.CheckpointGuardHook(config), *hooks],
         save_checkpoint_steps=save_checkpoint_steps, save_summaries_steps=None,
         log_step_count_steps=None, config=config.session_config)
 
@@ -94,6 +94,45 @@ def test_a_chief_that_comes_back_keeps_what_the_ps_have_learnt(
   paths = tf1.train.get_checkpoint_state(
       str(tmp_path)).all_model_checkpoint_paths
   assert [path.rpartition('-')[2] for path in paths] == ['0', '76']
+
+
+class _Makes(tf1.train.SessionRunHook):
+  """Makes variables when it begins, as TensorFlow's early stopping does."""
+
+  def begin(self):
+    with tf1.device('/job:ps'):
+      tf1.get_variable('stop', initializer=False, trainable=False)
+      self._flag = tf1.get_variable('flag', initializer=1.0, trainable=False)
+    self._set = self._flag.assign(tf1.placeholder_with_default(2.0, [])).op
+    self._spoil = self._flag.assign(np.nan).op
+
+  def after_create_session(self, session, coord):
+    self.found = session.run(self._flag)
+    session.run(self._set)
+
+  def after_run(self, run_context, run_values):
+    self.spoil = lambda: run_context.session.run(self._spoil)
+
+
+def test_variables_of_later_hooks_are_a_part_of_the_state(
+    behavior, chief_server, tmp_path, caplog):
+  hook = _Makes()
+  with caplog.at_level('WARNING', 'tensorflow'):
+    with tf.Graph().as_default():
+      assert _Chief(tmp_path, hooks=[hook]).run(76) == 76.0
+    assert hook.found == 1.0
+    with tf.Graph().as_default():
+      chief = _Chief(tmp_path, hooks=[hook])
+      assert _saved(tmp_path) == (76, 76.0)
+      assert chief.run(1) == 77.0
+    assert hook.found == 2.0
+  assert 'restores' not in caplog.text
+  hook.spoil()
+  with caplog.at_level('WARNING', 'tensorflow'), tf.Graph().as_default():
+    # The checkpoint was saved before the hook set its variable.
+    assert _Chief(tmp_path, hooks=[hook]).run(1) == 77.0
+  assert '`flag` not finite' in caplog.text
+  assert hook.found == 2.0
 
 
 def test_a_chief_that_comes_back_takes_its_own_from_the_checkpoint(

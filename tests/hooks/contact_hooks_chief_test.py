@@ -84,6 +84,59 @@ def test_it_waits_until_the_chiefs_init_fn_has_ended(
   chief.join()
 
 
+class _Makes(tf1.train.SessionRunHook):
+  """Makes a variable when it begins, as TensorFlow's early stopping does."""
+
+  def begin(self):
+    with tf1.device('/job:ps/task:0'):
+      self.variable = tf1.get_variable('flag', initializer=2.0)
+
+
+def _wait_for_session(cluster, hook):
+  """Returns the value of a later hook's variable in the worker's session."""
+  made = _Makes()
+  with tf1.train.MonitoredSession(tf1.train.WorkerSessionCreator(
+      master=f'grpc://{cluster["worker"][0]}', config=tf1.ConfigProto(
+          device_filters=['/job:ps', '/job:worker']), max_wait_secs=20),
+                                  [hook, made]) as session:
+    return session.run(made.variable)
+
+
+def test_it_waits_for_a_variable_of_a_later_hook(
+    behavior, monkeypatch, cluster):
+  _initialise(cluster)
+  hook = _hook(monkeypatch, cluster, time_limit_secs=15.0)
+
+  def initialise_flag():
+    with tf.Graph().as_default():
+      made = _Makes()
+      made.begin()
+      with tf1.Session(f'grpc://{cluster["ps"][0]}', config=tf1.ConfigProto(
+          device_filters=['/job:ps'])) as session:
+        session.run(made.variable.initializer)
+
+  chief = threading.Timer(1.5, initialise_flag)
+  chief.start()
+  with tf.Graph().as_default():
+    _variable()
+    # TensorFlow alone gives up: it would look again after 30 s.
+    assert _wait_for_session(cluster, hook) == 2.0
+  assert chief.finished.is_set()
+  chief.join()
+
+
+def test_a_variable_that_no_hook_of_the_chief_makes_is_named(
+    behavior, monkeypatch, cluster):
+  _initialise(cluster)
+  hook = _hook(monkeypatch, cluster, time_limit_secs=3.0)
+  with tf.Graph().as_default():
+    _variable()
+    with pytest.raises(TimeoutError, match=(
+        'worker:0 waited 3 s for chief:0 .*no value yet: flag. See its log. If '
+        'it does not make these variables, give it the hook that makes them')):
+      _wait_for_session(cluster, hook)
+
+
 def test_it_goes_on_when_the_chief_has_initialised(
     behavior, monkeypatch, cluster):
   hook = _hook(monkeypatch, cluster, time_limit_secs=30.0)

@@ -95,7 +95,8 @@ def _be_second_worker(monkeypatch, **other_jobs):
       'task': {'type': 'worker', 'index': 1}}))
 
 
-def _train_graph(model_dir, steps=3, every_secs=1e-9, hooks=()):
+def _train_graph(model_dir, steps=3, every_secs=1e-9, hooks=(),
+                 later_hooks=()):
   """Trains a graph that has summaries, in a session of this process."""
   with tf.Graph().as_default():
     step = tf1.train.create_global_step()
@@ -105,7 +106,8 @@ def _train_graph(model_dir, steps=3, every_secs=1e-9, hooks=()):
     tf1.summary.histogram('losses', loss)
     hook = tensorboard_hook.TensorBoardHook(
         tf.estimator.RunConfig(str(model_dir)), every_secs=every_secs)
-    with tf1.train.SingularMonitoredSession(hooks=[*hooks, hook]) as session:
+    with tf1.train.SingularMonitoredSession(
+        hooks=[*hooks, hook, *later_hooks]) as session:
       for _ in range(steps):
         session.run(loss)
 
@@ -161,6 +163,21 @@ def test_a_worker_has_a_run_of_its_own_with_the_scalars_of_its_model(
   # The report finds them.
   assert scalars.by_task(scalars.read_tree(tmp_path), 'loss')[
       'worker:1'].values == [2, 4, 6]
+
+
+def test_a_worker_writes_the_scalars_of_hooks_that_begin_later(
+    behavior, monkeypatch, tmp_path):
+
+  class Summarize(tf1.train.SessionRunHook):
+
+    def begin(self):
+      tf1.summary.scalar('half', 0.5)
+
+  _be_second_worker(monkeypatch, ps=['localhost:4'])
+  _train_graph(tmp_path, later_hooks=[Summarize()])
+  server = _Server(tmp_path)
+  assert {value for _, value in server.points('half', 'worker-1')} == {0.5}
+  assert [value for _, value in server.points('loss', 'worker-1')] == [2, 4, 6]
 
 
 def test_with_a_period_of_several_steps_each_point_has_all_curves(

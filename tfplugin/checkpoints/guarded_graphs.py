@@ -1,9 +1,9 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Interception of a graph's saves, and of its sessions: start, errors, end.
+"""Interception of a graph's end, its saves and its sessions.
 
 A Scaffold, a hook or a strategy may bring the Saver, and TensorFlow makes a new
-session after a failure. This module replaces `Saver.save`,
+session after a failure. This module replaces `Graph.finalize`, `Saver.save`,
 `SessionManager.prepare_session` and `wait_for_session`, `Session.run` and
 `Session.close`.
 For graphs without a registered function they behave as before.
@@ -48,6 +48,7 @@ PrepareFn = Callable[[Callable[..., tf1.Session], dict[str, Any]], tf1.Session]
 _saves = per_graph.PerGraph()
 _starts = per_graph.PerGraph()
 _before_start = per_graph.PerGraph()
+_on_completion = per_graph.PerGraph()
 _closings = per_graph.PerGraph()
 _errors = per_graph.PerGraph()
 
@@ -88,6 +89,19 @@ def before_start(act: Callable[[], None]) -> None:
   _before_start.setdefault(tf1.get_default_graph(), []).append(act)
 
 
+def on_completion(act: Callable[[], None]) -> None:
+  """Adds a function to be called once, when the current graph is complete.
+
+  All hooks have begun then: TensorFlow finalizes the graph, or makes the first
+  session of one that is not finalized. The functions are called in the order of
+  registration, in the graph, and may add ops. A hook that lists variables in
+  `begin` would miss the variables of later hooks.
+  """
+  _meet_graphs()
+  _meet_session_managers()
+  _on_completion.setdefault(tf1.get_default_graph(), []).append(act)
+
+
 def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
   """Makes `close` end the sessions of the current graph.
 
@@ -106,6 +120,17 @@ def in_place_of_errors(change: Callable[[Exception], Exception]) -> None:
   """
   _meet_sessions()
   _errors[tf1.get_default_graph()] = change
+
+
+def _meet_graphs() -> None:
+  def make(original):
+    def finalize(self):
+      _complete(self)
+      return original(self)
+
+    return finalize
+
+  _tf_internals.stay_replaced(tf.Graph, finalize=make)
 
 
 def _meet_savers() -> None:
@@ -189,7 +214,17 @@ def _meet_sessions() -> None:
       run=make_run)
 
 
+def _complete(graph: tf.Graph) -> None:
+  acts = _on_completion.get(graph)
+  if acts:
+    _on_completion[graph] = []
+    with graph.as_default():
+      for act in acts:
+        act()
+
+
 def _act_before_start(graph: tf.Graph) -> None:
+  _complete(graph)
   for act in _before_start.get(graph, ()):
     act()
 

@@ -49,8 +49,7 @@ class RunMark:
 
     `variables` are those of the parameter servers, at least one.
     """
-    # In every task the first server, in whichever order variables are made.
-    server = tf.DeviceSpec.from_string(min(v.device for v in variables))
+    server = tf.DeviceSpec.from_string(_device_of_mark(variables))
     with tf1.control_dependencies(None), tf1.name_scope('run_mark'), (
         placement.only_on(server.replace(
             device_type='CPU', device_index=0).to_string())):
@@ -63,6 +62,19 @@ class RunMark:
   def write(self, session: tf1.Session, number: int) -> None:
     """Writes the mark."""
     session.run(self._write, {self._written: number})
+
+
+def _device_of_mark(variables: Sequence[tf.Variable]) -> str:
+  """Returns the device of the mark, the same in every task.
+
+  Hooks of one task may make variables on a server without others: the server of
+  the global step has the mark. Without a step it is the first server, in
+  whichever order variables are made.
+  """
+  devices = {v.op.name: v.device for v in variables}
+  step = tf1.train.get_global_step()
+  name = '' if step is None else step.op.name
+  return devices.get(name, min(devices.values()))
 
 
 def of_graph(after: Sequence[tf.Tensor]) -> RunMark | None:

@@ -44,7 +44,7 @@ tf1 = tf.compat.v1
 
 
 class TrainingGuard:
-  """Saves and starts of a graph; make it when all variables exist.
+  """Saves and starts of a graph, once `add_ops` was called.
 
   Attributes:
     is_to_stop: Whether a listener has asked for the end of the training.
@@ -55,7 +55,7 @@ class TrainingGuard:
                space_limit_secs: float = 300.0,
                listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
                last_save: last_saves.LastSave | None = None):
-    """Adds the ops that check the variables.
+    """Stores the settings.
 
     `who` names the task in messages. `has_servers` says that other processes
     hold the variables. A save waits `space_limit_secs` seconds for a full
@@ -65,16 +65,23 @@ class TrainingGuard:
     self.is_to_stop = False
     self.request_stop: Callable[[], None] = lambda: None
     self._who = who
+    self._has_servers = has_servers
     self._space_limit_secs = space_limit_secs
     self._listeners = listeners
     self._last_save = last_save
     self._saved_step = None
     self._is_ending = False
     self._refusal = ''
+
+  def add_ops(self) -> None:
+    """Adds the ops that check the variables, also those of hooks.
+
+    Call it when all hooks have begun.
+    """
     variables = tf1.global_variables()
-    self._num_variables = len(variables)
     self._finite = FiniteState(variables)
-    of_servers, own = lost_variables.split(variables if has_servers else [])
+    of_servers, own = lost_variables.split(
+        variables if self._has_servers else [])
     self._missing = (tf1.report_uninitialized_variables(of_servers)
                      if of_servers else None)
     self._mark = run_mark.RunMark(of_servers) if of_servers else None
@@ -235,11 +242,6 @@ class TrainingGuard:
   def _is_alive(self, session: tf1.Session, run: int,
                 arguments: dict[str, Any]) -> bool:
     """Returns whether the parameter servers hold a state worth keeping."""
-    if len(tf1.global_variables()) != self._num_variables:
-      tf1.logging.warning(
-          '%s restores the newest checkpoint, whatever the parameter servers '
-          'hold: a hook has made variables after the guard.', self._who)
-      return False
     missing = [name.decode() for name in session.run(self._missing)]
     mark = int(session.run(self._mark.number))
     # The server of the mark may have restarted, and lost its variables too.

@@ -125,6 +125,8 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
         self._task.name, has_servers=bool(self._task.num_ps),
         space_limit_secs=self._space_limit_secs, listeners=self._listeners,
         last_save=self._make_last_save())
+    # The variables of later hooks belong to the state, too.
+    guarded_graphs.on_completion(self._guard.add_ops)
     guarded_graphs.in_place_of_save(self._guard.save)
     guarded_graphs.in_place_of_start(self._guard.prepare_session)
     guarded_graphs.in_place_of_close(guarded_graphs.close_in_time)

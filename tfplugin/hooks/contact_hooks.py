@@ -43,7 +43,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
   begins. It does so before each later session too, after a failure. It logs at
   intervals which variables are missing. Only a worker of a cluster with
   parameter servers waits. If the chief has a `CheckpointGuardHook`, the wait
-  includes the chief's `init_fn`.
+  includes the chief's `init_fn`. Before a session it also waits for variables
+  that hooks make: the chief needs the same hooks.
 
   Raises:
     TimeoutError: from `begin`, or when a new session is made, at the limit. The
@@ -83,15 +84,27 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     if not self._task.trains or self._task.is_chief or not self._task.num_ps:
       return
     self._chief = self._task.training_tasks[0]
-    self._missing = tf1.report_uninitialized_variables(tf1.global_variables())
+    self._add_ops(tf1.global_variables())
+    self._wait()
+    guarded_graphs.on_completion(self._add_variables_of_hooks)
+    guarded_graphs.before_start(self._wait)
+
+  def _add_ops(self, variables: Sequence[tf.Variable]) -> None:
+    self._num_variables = len(variables)
+    self._missing = tf1.report_uninitialized_variables(variables)
     # Read last: initialised variables that an `init_fn` then sets have a mark.
     mark = run_mark.of_graph([self._missing])
     self._mark = tf.constant(0, tf.int64) if mark is None else mark.number
-    self._wait()
-    guarded_graphs.before_start(self._wait)
+
+  def _add_variables_of_hooks(self) -> None:
+    """Waits for the variables that later hooks have made, too."""
+    variables = tf1.global_variables()
+    if len(variables) != self._num_variables:
+      self._add_ops(variables)
 
   def _wait(self) -> None:
     patience = time_limit.Patience(self._task.name, self._time_limit_secs)
+<<<<<<< HEAD
     with event_log.span('waiting', on=[self._chief]):
       while True:
         missing, mark = self._look()
@@ -103,6 +116,18 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
             f'{self._chief} to initialise the variables; {_what(missing)}',
             'See its log.')
         time.sleep(_POLL_SECS)
+=======
+    while True:
+      missing, mark = self._look()
+      if missing is not None and not missing.size and mark >= 0:
+        return
+      if missing is None:
+        chief_report.check_joined_run(self._task, self._model_dir)
+      patience.check(
+          f'{self._chief} to initialise the variables; {_what(missing)}',
+          _remedy(missing))
+      time.sleep(_POLL_SECS)
+>>>>>>> e396bd9e76fddb71f43a3bbf8e23316d0b7a292e
 
   def _look(self):
     """Returns uninitialised variables and the mark; None, 0 without contact."""
@@ -126,6 +151,13 @@ def _what(missing: Sequence[bytes] | None) -> str:
     return 'its `init_fn` has not ended'
   names = ', '.join(sorted(name.decode() for name in missing))
   return f'these variables have no value yet: {names}'
+
+
+def _remedy(missing: Sequence[bytes] | None) -> str:
+  if missing is None or not len(missing):
+    return 'See its log.'
+  return ('See its log. If it does not make these variables, give it the hook '
+          'that makes them, too.')
 
 
 class KeepContactHook(tf1.train.SessionRunHook):

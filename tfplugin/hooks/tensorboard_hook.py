@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import version
+from tfplugin.checkpoints import guarded_graphs
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
@@ -93,7 +94,7 @@ class TensorBoardSink(telemetry_hook.Sink):
 
   def begin(self) -> None:
     """Finds the summaries to write; the chief writes the order of the page."""
-    self._summaries = self._scalar_summaries()
+    guarded_graphs.on_completion(self._find_summaries)
     if self._task.is_chief:
       self._order_page()
 
@@ -127,18 +128,20 @@ class TensorBoardSink(telemetry_hook.Sink):
     return os.path.join(self._config.model_dir,
                         self._task.name.replace(':', '-'))
 
-  def _scalar_summaries(self) -> tf.Tensor | None:
-    """Returns the model's summaries to write, or None.
+  def _find_summaries(self) -> None:
+    """Finds the summaries to write, of the model and of all hooks.
 
     Estimator writes the chief's.
     """
+    self._summaries = None
     # Without a ps a summary may need all tasks, which fetch at different times.
     if self._task.is_chief or not self._task.num_ps:
-      return None
+      return
     found = [summary for summary
              in tf1.get_collection(tf1.GraphKeys.SUMMARIES)
              if _tf_internals.summarized_value(summary.op) is not None]
-    return tf1.summary.merge(found, collections=[]) if found else None
+    if found:
+      self._summaries = tf1.summary.merge(found, collections=[])
 
   def _order_page(self) -> None:
     settings = {**_described(self._task, self._config), **self._settings}
