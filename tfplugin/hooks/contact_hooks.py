@@ -104,7 +104,6 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
 
   def _wait(self) -> None:
     patience = time_limit.Patience(self._task.name, self._time_limit_secs)
-<<<<<<< HEAD
     with event_log.span('waiting', on=[self._chief]):
       while True:
         missing, mark = self._look()
@@ -114,20 +113,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
           chief_report.check_joined_run(self._task, self._model_dir)
         patience.check(
             f'{self._chief} to initialise the variables; {_what(missing)}',
-            'See its log.')
+            _remedy(missing))
         time.sleep(_POLL_SECS)
-=======
-    while True:
-      missing, mark = self._look()
-      if missing is not None and not missing.size and mark >= 0:
-        return
-      if missing is None:
-        chief_report.check_joined_run(self._task, self._model_dir)
-      patience.check(
-          f'{self._chief} to initialise the variables; {_what(missing)}',
-          _remedy(missing))
-      time.sleep(_POLL_SECS)
->>>>>>> e396bd9e76fddb71f43a3bbf8e23316d0b7a292e
 
   def _look(self):
     """Returns uninitialised variables and the mark; None, 0 without contact."""
