@@ -332,9 +332,6 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       RuntimeError: the model does not exist yet.
     """
     pairs = self._getter.model_pairs('swapping_saver()')
-    for pair in pairs:
-      # `getter.scope()` sees parts of variables before they are marked so.
-      elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
       var_list = elastic_pairs.all_variables(
           pairs, self._getter.state, bool(self.unaveraged))
