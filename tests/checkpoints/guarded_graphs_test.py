@@ -73,6 +73,29 @@ def test_a_guarded_graph_is_met(behavior, tmp_path):
       ('prepare', ['checkpoint_filename_with_path', 'master', 'saver'])]
 
 
+@pytest.mark.parametrize('has_guard', [False, True])
+def test_a_started_session_is_given_to_functions(behavior, has_guard):
+  del behavior
+  with tf.Graph().as_default() as graph:
+    tf1.get_variable('v', initializer=1.0)
+    if has_guard:
+      _Guard().register()
+    given = []
+    guarded_graphs.after_start(lambda session, arguments: given.append(
+        (session, sorted(arguments), guarded_graphs.is_starting(graph))))
+    manager = tf1.train.SessionManager(
+        local_init_op=tf1.global_variables_initializer())
+    with manager.prepare_session('') as session:
+      assert given == [(session, ['master'], True)]
+    assert not guarded_graphs.is_starting(graph)
+  with tf.Graph().as_default():
+    tf1.get_variable('v', initializer=1.0)
+    manager = tf1.train.SessionManager(
+        local_init_op=tf1.global_variables_initializer())
+    manager.prepare_session('').close()
+  assert len(given) == 1
+
+
 def test_another_graph_and_eager_execution_are_not_met(behavior, tmp_path):
   guard = _Guard()
   with tf.Graph().as_default():

@@ -49,6 +49,7 @@ _saves = per_graph.PerGraph()
 _starts = per_graph.PerGraph()
 _before_start = per_graph.PerGraph()
 _on_completion = per_graph.PerGraph()
+_after_start = per_graph.PerGraph()
 _closings = per_graph.PerGraph()
 _errors = per_graph.PerGraph()
 
@@ -100,6 +101,20 @@ def on_completion(act: Callable[[], None]) -> None:
   _meet_graphs()
   _meet_session_managers()
   _on_completion.setdefault(tf1.get_default_graph(), []).append(act)
+
+
+def after_start(act: Callable[[tf1.Session, dict[str, Any]], None]) -> None:
+  """Adds a function to be called with each session that the chief has started.
+
+  It gets the session and the arguments of `prepare_session`, in the graph.
+  """
+  _meet_session_managers()
+  _after_start.setdefault(tf1.get_default_graph(), []).append(act)
+
+
+def is_starting(graph: tf.Graph) -> bool:
+  """Returns whether this thread starts a session of `graph`."""
+  return ('start', id(graph)) in vars(_threads).get('entered', ())
 
 
 def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
@@ -157,14 +172,16 @@ def _meet_session_managers() -> None:
     def prepare_session(self, *args: Any, **kwargs: Any):
       graph = tf1.get_default_graph()
       with _entered('start', graph) as is_first:
-        if is_first:
-          _act_before_start(graph)
-        met = _starts.get(graph)
-        if met is None or not is_first:
+        if not is_first:
           return original(self, *args, **kwargs)
-        return met(
+        _act_before_start(graph)
+        met = _starts.get(graph)
+        arguments = _by_name(_PREPARE_ARGUMENTS, args, kwargs)
+        session = original(self, *args, **kwargs) if met is None else met(
             lambda master, **others: original(self, master, **others),
-            _by_name(_PREPARE_ARGUMENTS, args, kwargs))
+            arguments)
+        _act_after_start(graph, session, arguments)
+        return session
 
     return prepare_session
 
@@ -227,6 +244,12 @@ def _act_before_start(graph: tf.Graph) -> None:
   _complete(graph)
   for act in _before_start.get(graph, ()):
     act()
+
+
+def _act_after_start(graph: tf.Graph, session: tf1.Session,
+                     arguments: dict[str, Any]) -> None:
+  for act in _after_start.get(graph, ()):
+    act(session, arguments)
 
 
 def _by_name(names: Sequence[str], args: Sequence[Any],

@@ -48,9 +48,8 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
   optimizer state. Only the chief needs the hook. With it in
   `training_chief_hooks` Estimator adds no checkpoint hook of its own.
 
-  The Scaffold restores, and needs the same saver. Optimizer state is local to a
-  worker, and initialised after the Scaffold's restore. This hook restores the
-  chief's optimizer state.
+  The Scaffold restores, also the chief's optimizer state, and needs the same
+  saver.
 
   Differences from tf.contrib: there was no such hook. A default Saver wrote
   `global_center_variable/<name>` alone, a name that no evaluation reads.
@@ -127,37 +126,11 @@ class ElasticCheckpointHook(tf1.train.CheckpointSaverHook):
     """
     if save_secs is None and save_steps is None:
       save_secs = 600
-    self._directory = checkpoint_dir
-    self._state = optimizer.optimizer_state()
     super().__init__(
         checkpoint_dir, save_secs=save_secs, save_steps=save_steps,
         saver=optimizer.swapping_saver() if saver is None else saver,
         checkpoint_basename=checkpoint_basename,
         listeners=list(listeners or ()))
-
-  def begin(self) -> None:
-    """Makes the ops, before the graph is finalized."""
-    super().begin()
-    checkpoint = tf1.train.latest_checkpoint(self._directory)
-    saved = self._state  # A session after the first save can restore all.
-    if checkpoint is not None:
-      reader = tf1.train.load_checkpoint(checkpoint)
-      saved = {name: variables for name, variables in self._state.items()
-               if reader.has_tensor(name)}
-    self._state_saver = saved and tf1.train.Saver(saved, name='restore_state')
-
-  def after_create_session(self, session: tf1.Session,
-                           coord: tf.train.Coordinator) -> None:
-    """Restores the chief's optimizer state, then saves as the base class does.
-
-    Args:
-      session: A session whose variables are initialised or restored.
-      coord: The coordinator, for the base class.
-    """
-    checkpoint = tf1.train.latest_checkpoint(self._directory)
-    if self._state_saver and checkpoint is not None:
-      self._state_saver.restore(session, checkpoint)
-    super().after_create_session(session, coord)
 
 
 class ElasticDistanceHook(tf1.train.SummarySaverHook):

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
+from tfplugin.checkpoints import local_state
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
@@ -320,7 +321,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
     It writes a checkpoint of the model without elastic averaging, from which a
     plain Estimator can continue. It restores into the centre. Call it after
-    `apply_gradients`: it saves the optimizer state of its worker too.
+    `apply_gradients`: it saves the optimizer state of its worker too. In a
+    plain session initialise local variables before you restore, not later.
 
     Args:
       var_list: Variables, or a dictionary of them by name; a centre is saved in
@@ -332,14 +334,12 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       RuntimeError: the model does not exist yet.
     """
     pairs = self._getter.model_pairs('swapping_saver()')
-    for pair in pairs:
-      # `getter.scope()` sees parts of variables before they are marked so.
-      elastic_custom_getter.inherit_slice(pair)
     if var_list is None:
       var_list = elastic_pairs.all_variables(
           pairs, self._getter.state, bool(self.unaveraged))
-    return tf1.train.Saver(elastic_pairs.swapped(pairs, var_list),
-                           name=name, **saver_kwargs)
+    return local_state.LocalStateSaver(
+        elastic_pairs.swapped(pairs, var_list), self._getter.state, name=name,
+        **saver_kwargs)
 
   def optimizer_state(self) -> dict:
     """Returns the variables of the wrapped optimizers, by checkpoint name."""

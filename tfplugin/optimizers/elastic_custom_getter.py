@@ -109,21 +109,29 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
     self._calls = collections.defaultdict(tuple)
     self._turn_of, self._turns = {}, collections.defaultdict(list)
     self._made, self._values, self._seen = [], [], {}
+    self._can_make_again: dict[elastic_exchange.Exchange, bool] = {}
 
   def model_pairs(self, method: str) -> list[elastic_pairs.Pair]:
     """Returns all copies with their centres, of which there must be some.
+
+    Call it after the model is built: it completes the exchanges.
 
     Args:
       method: The method of the optimizer that needs them, for the message.
 
     Raises:
-      RuntimeError: No variable with a centre exists yet.
+      RuntimeError: No variable with a centre exists yet, or an exchange cannot
+        be completed.
     """
     if not self._pairs:
       raise RuntimeError(
           f'ElasticAverageOptimizer.{method} was called before there is a '
           'variable with a centre. Build the model first, with the getter that '
           'is `ea_custom_getter`.')
+    for pair in self.pairs:
+      # `scope()` sees parts of variables before they are marked so.
+      inherit_slice(pair)
+    self._exchange_written()
     return self.pairs
 
   def set_values(self, gradients: Sequence[Any],
@@ -158,9 +166,11 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
       exchange: That of a call.
       moved: Variables that the call trains or averages.
     """
-    if _tf_internals.is_in_loop(exchange.steps_before.op):
-      return
     is_inside = tf.inside_function() or branching.here()[1] is not None
+    is_in_loop = _tf_internals.is_in_loop(exchange.steps_before.op)
+    self._can_make_again[exchange] = not (is_inside or is_in_loop)
+    if is_in_loop:
+      return
     groups, again = collections.defaultdict(list), {}
     for pair in moved:
       groups[self._calls[pair], self._turn_of.get(pair)].append(pair)
@@ -185,6 +195,37 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
       self._turn_of[pair] = new
     for call in calls:
       self._turns[call].append(new)
+
+  def _exchange_written(self) -> None:
+    """Lets the last call exchange trainable variables that no call trains.
+
+    An op writes them: an optimizer without the wrapper, or an assignment. Any
+    other one still equals its centre.
+    """
+    calls = list(self._can_make_again)
+    exchanged = {pair for call in calls for pair in call.pairs}
+    written = set_values.written_by_program(
+        pair for pair in self.pairs
+        if pair.trainable and pair not in exchanged)
+    pairs = [*written.computed, *written.set_by_hand]
+    last = next((call for call in reversed(calls)
+                 if self._can_make_again[call]), None)
+    if not pairs or not calls:
+      return
+    if last is not None:
+      self._calls.update(dict.fromkeys(pairs, (last,)))
+      last.make_again(last.turns, *pairs)
+      return
+    message = (
+        'Every trainable variable that the program writes must be trained by an'
+        ' ElasticAverageOptimizer, if that is applied only inside `tf.cond` or '
+        f'a loop. Received: {[pair.local.name for pair in pairs]}, which no '
+        'exchange includes. Pass `trainable=False` for variables that no '
+        'gradient trains, train the others with the ElasticAverageOptimizer, '
+        'or apply it outside of the branch or loop.')
+    if written.computed:
+      raise RuntimeError(message)
+    tf1.logging.warning('%s', message)
 
   def turn_variables(self) -> list[tf.Variable]:
     """Returns the variables for turns of exchanges, as far as they exist."""

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -192,6 +194,48 @@ def test_a_checkpoint_moves_into_and_out_of_a_stack_that_drops(
       session.run(start)
       session.run(train)
       np.testing.assert_array_equal(session.run(w), [expected])
+
+
+def _momentum_model_fn(features, labels, mode, params, config):
+  """One variable with a gradient of 1, in the plain or the elastic form."""
+  del labels
+  getter = elastic_custom_getter.ElasticAverageCustomGetter('')
+  with getter.scope() if params['is_elastic'] else contextlib.nullcontext():
+    w = tf1.get_variable('w', initializer=0.0)
+  optimizer = tf1.train.MomentumOptimizer(1.0, 0.9)
+  scaffold, hooks = None, []
+  if params['is_elastic']:
+    optimizer = elastic_average.ElasticAverageOptimizer(
+        optimizer, 1, getter, communication_period=3, rho=0.0,
+        count_steps='local')
+  train_op = optimizer.minimize(tf.reduce_mean(features) * w,
+                                tf1.train.get_global_step())
+  if params['is_elastic']:
+    scaffold = tf1.train.Scaffold(saver=optimizer.swapping_saver())
+    if params['has_hook']:
+      hooks = [optimizer.make_session_run_hook(config.is_chief, 0)]
+  return tf.estimator.EstimatorSpec(
+      mode, loss=tf.reduce_mean(features) * w, train_op=train_op,
+      scaffold=scaffold, training_hooks=hooks)
+
+
+@pytest.mark.parametrize('forms', [
+    [(True, True)] * 3, [(True, False)] * 2, [(False, False), (True, True)],
+    [(True, True), (False, False)]], ids=str)
+def test_training_continues_with_the_optimizer_state(
+    behavior, tmp_path, forms):
+  del behavior
+  for is_elastic, has_hook in forms:
+    estimator = tf.estimator.Estimator(
+        _momentum_model_fn, str(tmp_path), tf.estimator.RunConfig(
+            save_summary_steps=None, log_step_count_steps=None),
+        {'is_elastic': is_elastic, 'has_hook': has_hook})
+    estimator.train(
+        lambda: tf.data.Dataset.from_tensors(tf.ones([1])).repeat(3))
+  steps = 3 * len(forms)
+  assert estimator.get_variable_value('global_step') == steps
+  np.testing.assert_allclose(estimator.get_variable_value('w/Momentum'),
+                             sum(0.9 ** k for k in range(steps)), rtol=1e-6)
 
 
 def test_refuses_what_is_no_variable():

@@ -69,14 +69,12 @@ class Exchange:
                num_worker: int, local_step: tf.Variable,
                use_locking: bool = True):
     """Begins a step without variables; `num_worker` is for the default rate."""
-    self.local_step = local_step
-    self._settings = settings
-    self._num_worker = num_worker
+    self.local_step, self._use_locking = local_step, use_locking
+    self._settings, self._num_worker = settings, num_worker
     if settings.moving_rate is None and not settings.follows_workers:
       notes = per_graph.current()
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
-    self._use_locking = use_locking
     self.turns = elastic_pairs.StepTurns()
     self._applied: worker_variables.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
@@ -121,9 +119,9 @@ class Exchange:
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
     """Adds averaged variables to the exchanges."""
-    if self._settings.exchange_dtype == wire_types.INT8:
-      for pair in pairs:
-        pair.keep_feedback()
+    is_int8 = self._settings.exchange_dtype == wire_types.INT8
+    for pair in pairs if is_int8 else ():
+      pair.keep_feedback()
     self._pairs.update({copy.ref(): pair for pair in pairs
                         for copy in pair.copies})
     for pair in pairs if self._is_in_graph else ():
@@ -182,10 +180,9 @@ class Exchange:
     An exchange forgets rows before it reads them. So a note that may be beside
     the exchange, of another call, must follow the update.
     """
-    noted = [(self._pairs[copy.ref()].touched, gradient)
-             for gradient, copy in adjusted if gradient is not None]
     return [elastic_pairs.note_touched(touched, gradient)
-            for touched, gradient in noted if touched is not None]
+            for gradient, copy in adjusted if gradient is not None and
+            (touched := self._pairs[copy.ref()].touched) is not None]
 
   def _marks(self) -> list:
     """Returns the op that marks the step, if this is a branch of the step."""
@@ -256,12 +253,15 @@ class Exchange:
           elastic_pairs.write(self.local_step, 'update', steps),
           *([] if is_counted is True else [self._mark(0)]), name=name)
 
-  def make_again(self, turns: elastic_pairs.StepTurns) -> None:
-    """Makes the exchanges of a built step again: other steps take `turns`."""
+  def make_again(self, turns: elastic_pairs.StepTurns,
+                 *more: elastic_pairs.Pair) -> None:
+    """Makes a built step's exchanges again, with `turns` and `more` pairs."""
     self.turns = turns
+    self.add(*more)
+    self._made[-1][0].extend(more)
     for run in self.runs:
       run.run = None
-    for begun, ends, make in self._made:
+    for _, begun, ends, make in self._made:
       with tf.init_scope(), tf1.control_dependencies(ends):
         _tf_internals.redirect_input(begun.op, 0, make())
 
@@ -275,8 +275,8 @@ class Exchange:
         begun = make()
       with placement.only_on(self.local_step.device):
         begun = tf.identity(begun)
-      self._made.append((begun, ends, make))
-    return [begun for begun, *_ in self._made]
+      self._made.append((new, begun, ends, make))
+    return [begun for _, begun, *_ in self._made]
 
   def _new_exchange(self, pairs, counters, is_counted):
     due = tf.logical_and(self.due, is_counted)

@@ -310,8 +310,8 @@ class ElasticInitialization(separate_run.ExchangeThreads):
 
   def begin(self) -> None:
     """Adds the ops, before the graph is finalized."""
-    super().begin()
     self._init_op, barrier, pairs = self._optimizer.start_from_center()
+    super().begin()  # The exchanges are complete.
     if self._waits:
       prompt_start.check_chief_initializes(pairs[0].local.device)
     self._first = first_values.hook_of_optimizer(

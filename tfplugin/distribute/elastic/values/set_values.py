@@ -34,6 +34,9 @@ from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
+# The methods of variables that write a value as it is.
+_GIVEN = ('assign', 'scatter_update')
+
 
 def print_of(value: tf.Tensor) -> tf.Tensor:
   """Returns an 8-byte fingerprint of a tensor of any type and shape."""
@@ -138,9 +141,12 @@ def _may_be_set(pairs: Sequence[elastic_pairs.Pair],
 
 
 def _variables(pairs: Iterable[elastic_pairs.Pair]) -> set[tf.Operation]:
+  return {_own_op(copy) for pair in pairs for copy in pair.copies}
+
+
+def _own_op(variable: tf.Variable) -> tf.Operation:
   # The `op` of a copy is that of its centre.
-  return {copy.handle.op if hasattr(copy, 'handle') else copy.op
-          for pair in pairs for copy in pair.copies}
+  return getattr(variable, 'handle', variable).op
 
 
 def _is_from(pair: elastic_pairs.Pair, counts: Callable, is_data: Callable,
@@ -164,6 +170,43 @@ def _writes_of(pair: elastic_pairs.Pair) -> list[Any]:
   graph = tf1.get_default_graph()
   return [write for copy in pair.copies
           for write in _tf_internals.writes_of(copy, graph)]
+
+
+class Written(NamedTuple):
+  """Trained variables that the ops of a program write.
+
+  Attributes:
+    computed: An optimizer writes them, or an assignment of a computed value.
+    set_by_hand: Only assignments of given values, e.g. pretrained ones, do.
+  """
+
+  computed: Sequence[elastic_pairs.Pair] = ()
+  set_by_hand: Sequence[elastic_pairs.Pair] = ()
+
+
+def written_by_program(pairs: Iterable[elastic_pairs.Pair]) -> Written:
+  """Returns the variables that ops write after their start from a centre."""
+  found = Written([], [])
+  for pair in pairs:
+    own = _variables([pair])
+    writes = [write for write in _writes_of(pair)
+              if not _is_start(pair, write, own)]
+    if any(_tf_internals.method_of_write(write.op) not in _GIVEN or any(
+        _tf_internals.makes_variable(tensor.op)
+        for op in _tf_internals.ops_of_value(write) - {write.op}
+        for tensor in op.inputs) for write in writes):
+      found.computed.append(pair)
+    elif writes:
+      found.set_by_hand.append(pair)
+  return found
+
+
+def _is_start(pair, write, own: set[tf.Operation]) -> bool:
+  """Returns whether a write is an initializer, a Saver's, or the centre's."""
+  return write.op is pair.local.initializer or any(
+      _tf_internals.initializes(write.op, op.outputs[0]) for op in own) or (
+          _tf_internals.method_of_write(write.op) in _GIVEN and
+          _own_op(pair.center) in _tf_internals.ops_of_value(write))
 
 
 class SetValues:
