@@ -68,9 +68,9 @@ def test_spec_without(name, other_mode, field):
     (lambda spec: spec._replace(predictions={'a': spec.loss}),
      r"`predictions` is \[\] in shard 0 and \['a'\] in shard 1"),
     (lambda spec: tf.estimator.EstimatorSpec('eval', loss=spec.loss),
-     '`train_op` is an op in shard 0 and None in shard 1'),
+     "must return a `train_op` in TRAIN. Received: a spec for mode 'eval'"),
     (lambda spec: tf.estimator.EstimatorSpec('infer', {}),
-     '`loss` is a tensor in shard 0 and None in shard 1'),
+     "must return a `loss` in TRAIN. Received: a spec for mode 'infer'"),
     (lambda spec: spec._replace(scaffold=tf1.train.Scaffold(
         init_fn=lambda scaffold, session: None)),
      r"`scaffold` is \[\] in shard 0 and \['init_fn'\] in shard 1"),
