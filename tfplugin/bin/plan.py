@@ -156,6 +156,8 @@ def lines(cluster: network_times.Cluster, periods: list[int]) -> Iterator[str]:
              f'{rate * cluster.step_secs:9.1%} {rate * slowest:13.3g}')
   hidden = {dtype: network_times.hidden_period(cluster, dtype)
             for dtype in _DTYPES}
+  yield ('Asynchronous SGD is predicted with dense gradients: of an embedding '
+         'table it sends only the rows of a batch.')
   yield ('With overlap=True the exchange is hidden behind the steps from this '
          'period on: ' + ', '.join(
              f'{period} ({dtype or "float32"})'

@@ -9,7 +9,8 @@ _CLIP = '`tf.clip_by_norm` of each gradient, before `apply_gradients`'
 _EVALUATE = '`tf.estimator.Estimator.evaluate`'
 _ITERATE = '`tf.train.checkpoints_iterator` and ' + _EVALUATE
 _LOAD = ('a function of your own as `ps_strategy` of '
-         '`tf.compat.v1.train.replica_device_setter`')
+         '`tf.compat.v1.train.replica_device_setter`. A resource variable has '
+         "the shape `op.get_attr('shape')`; its output has none")
 _PARAMS = 'a dataclass, or the `params` of `tf.estimator.Estimator`'
 _RESAMPLE = '`tf.data.Dataset.rejection_resample`'
 _STATES = '`tf.keras.layers.LSTM` with `stateful=True`'

@@ -36,7 +36,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     gradient = gradient of the loss + rho * (local - local_center)
     local   -= the wrapped optimizer's update, made from the gradient
     and, after every `communication_period` local steps:
-    local_center = center
+    local_center = center, before it moves
     d = moving_rate * (local - center);   local -= d;   center += d
 
   Each worker starts from the centre whenever its local variables are
