@@ -74,7 +74,7 @@ def test_the_hook_writes_the_first_and_the_last_step(tmp_path):
   last = _read(tmp_path)
   assert (first.num_steps, last.num_steps) == (1, 4)
   assert first.time == first.first_time == last.first_time
-  # Figures are those of the last line but one, at most half a second old.
+  # The figures are of the last line but one, at most half a second old.
   assert (last.loss, last.counts) == (2.0, {'dropped': 40})
   assert list(last.figures) == ['distance']
 

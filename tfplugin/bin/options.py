@@ -115,7 +115,7 @@ class TrainOptions:
                                   techniques.TECHNIQUES)}
 
   def differences(self, earlier: TrainOptions) -> list[str]:
-    """Returns changes of what is learnt, e.g. ['batch_size=64 (was 32)']."""
+    """Returns changed settings, e.g. ['batch_size=64 (was 32)']."""
     before, now = earlier.effective(), self.effective()
     return [f'{name}={now[name]} (was {before[name]})'
             for name in now if name in before and name not in _OF_A_SESSION

@@ -74,7 +74,7 @@ class TrainingGuard:
     self._refusal = ''
 
   def add_ops(self) -> None:
-    """Adds the ops that check the variables, also those of hooks.
+    """Adds the ops that check the variables, including the variables of hooks.
 
     Call it when all hooks have begun.
     """

@@ -271,7 +271,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
 
 
 class SharesRules(VariableClippingOptimizer):
-  """Wrapper whose rules are also those of other optimizers of a model_fn."""
+  """Wrapper that shares its rules with other optimizers of a model_fn."""
 
   _warns = False
 

@@ -203,7 +203,7 @@ def test_a_container_has_the_pid_of_the_one_before(tmp_path):
 
 
 def test_counts_of_a_session_that_was_lost_add_up():
-  """The process goes on: it counts its steps on, and what it drops anew."""
+  """The process goes on: its steps count on, and its drops begin anew."""
   samples = task_states.State()
   for sample in (_sample(1, 10, 4), _sample(2, 50, 9), _sample(5, 60, 2),
                  _sample(6, 70, 3)):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the kinds of shards: what is found where, and how each sums."""
+"""Tests of the kinds of shards: how each is found, and how each sums."""
 
 import pytest
 import tensorflow as tf

@@ -100,7 +100,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     return runs[0], results
 
   def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
-    """Makes writes, reports and mean losses those of the batch."""
+    """Makes writes, reports and mean losses hold for the whole batch."""
     groups = self.group_assignment or [range(self.num_shards)]
     group = next(group for group in groups if 0 in group)
     run.record.check_no_accumulators()
