@@ -118,7 +118,7 @@ def _copy_refusal(variable: tf.Variable, op: tf.Operation) -> ValueError:
 
 def _twins_of(record: op_record.OpRecord, variable: tf.Tensor,
               order: dict[tf.Operation, int]) -> list[_Twins]:
-  """Returns the plain writes of a variable, each with its twins of all shards."""
+  """Returns the plain writes of a variable, with the twin in each shard."""
   writes = [write for write in _tf_internals.writes_through(variable)
             if not record.has_passed(write.op)]
   writes.sort(key=lambda write: order[write.root])
