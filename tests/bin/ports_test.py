@@ -4,9 +4,13 @@
 
 import socket
 
+import psutil
 import pytest
+import tensorflow as tf
 
 from tfplugin.bin import ports
+
+tf1 = tf.compat.v1
 
 
 def test_a_cluster_has_a_port_of_its_own_for_each_task():
@@ -44,8 +48,28 @@ def test_a_port_of_another_address_is_not_chosen(monkeypatch):
   assert ports.pick_free(1) == [port]
 
 
-def test_more_ports_than_there_are_is_an_error(monkeypatch):
-  monkeypatch.setattr(ports, 'is_free', lambda port: port == 20005)
-  assert ports.pick_free(1) == [20005]
-  with pytest.raises(RuntimeError, match='2 free ports.*Received: 1'):
-    ports.pick_free(2)
+def test_a_picked_port_is_kept_for_its_server(monkeypatch):
+  port, = ports.pick_free(1)
+  monkeypatch.setattr(ports, '_PORTS', range(port, port + 1))
+  with pytest.raises(RuntimeError, match='1 free ports.*Received: 0'):
+    ports.pick_free(1)
+  ports.check_free('worker:0', f'127.0.0.1:{port}', 'for a test')
+  server = tf.distribute.Server({'worker': [f'127.0.0.1:{port}']})
+  with tf1.Session(server.target, graph=tf.Graph()) as session:
+    assert len(session.list_devices()) > 0
+  with pytest.raises(RuntimeError, match='The port of worker:0 must be free'):
+    ports.check_free('worker:0', f'127.0.0.1:{port}', 'for a test')
+
+
+def test_few_sockets_are_kept():
+  before = psutil.Process().num_fds()
+  for _ in range(10):
+    ports.pick_free(30)
+  assert psutil.Process().num_fds() <= before + 64
+
+
+def test_a_large_cluster_is_kept_whole(monkeypatch):
+  picked = ports.pick_free(80)
+  monkeypatch.setattr(ports, '_PORTS', range(min(picked), min(picked) + 1))
+  with pytest.raises(RuntimeError, match='1 free ports.*Received: 0'):
+    ports.pick_free(1)

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
-import itertools
 import random
 import socket
 
@@ -14,6 +14,10 @@ import socket
 _PORTS = range(20000, 32000)
 LOOPBACK = '127.0.0.1'
 _EVERY_NETWORK = '0.0.0.0'
+# Sockets at the ports that this process has picked, the newest last. Nobody
+# else picks them; and a server can still start there, as none listens.
+_held: collections.deque[socket.socket] = collections.deque()
+_MAX_HELD = 64
 
 
 def check_bind(address: str) -> None:
@@ -52,15 +56,42 @@ def is_free(port: int) -> bool:
 
 
 def pick_free(count: int) -> list[int]:
-  """Returns `count` ports without a listener; or raises `RuntimeError`."""
+  """Returns `count` ports without a listener; or raises `RuntimeError`.
+
+  No other process picks them while this one lives, or until it has picked many
+  others. So servers have time to start.
+  """
   # Not the generator that programs may seed, alike in several processes.
   shuffled = random.SystemRandom().sample(_PORTS, len(_PORTS))
-  ports = list(itertools.islice(filter(is_free, shuffled), count))
+  picked = []
+  for port in shuffled:
+    if len(picked) == count:
+      break
+    if held := _hold(port):
+      picked.append(held)
+  _held.extend(picked)
+  ports = [held.getsockname()[1] for held in picked]
+  while len(_held) > max(count, _MAX_HELD):
+    _held.popleft().close()
   if len(ports) < count:
     raise RuntimeError(f'{count} free ports are needed between {_PORTS.start} '
                        f'and {_PORTS.stop}. Received: {len(ports)}. Stop the '
                        'servers that use them.')
   return ports
+
+
+def _hold(port: int) -> socket.socket | None:
+  """Returns a socket that keeps `port` from others; or None if one has it."""
+  held = socket.socket()
+  try:
+    held.bind(('', port))
+  except OSError:
+    held.close()
+    return None
+  # Only now: with it, `bind` would succeed beside a socket that holds the port.
+  # A server sets it too, and so can listen at a port that is held.
+  held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+  return held
 
 
 def make_cluster(num_workers: int, num_ps: int,
