@@ -9,6 +9,8 @@ the type in its name, and of rows. The learning rate is -1, so that a variable
 that begins with 0 has the sum after one step.
 """
 
+import faulthandler
+import functools
 import json
 import os
 import pathlib
@@ -24,6 +26,8 @@ tf1 = tf.compat.v1
 
 # How long a worker waits at its end for the others.
 _LAST_SECS = 30.0
+# Before the test gives up. Then each thread tells where it waits.
+_HANGS_SECS = 90.0
 
 
 def make_sgd():
@@ -112,20 +116,26 @@ class CopyHook(tf1.train.SessionRunHook):
 
 
 class LateReadHook(tf1.train.SessionRunHook):
-  """Notes the global step of each run, whose read waits for a while."""
+  """Notes the global step of each run, whose reads wait for a while."""
 
   def __init__(self, result):
     self._steps = result['steps'] = []
 
   def begin(self):
-    self._step = tf1.train.get_global_step()
-    read = tf1.get_default_graph().as_graph_element(self._step).op
-    with tf1.device(read.device):
-      late = tf1.py_func(lambda: time.sleep(0.1), [], [])
-    read._add_control_input(late)
+    self._reads = [
+        tf1.get_default_graph().as_graph_element(tf1.train.get_global_step()),
+        # TensorFlow's own hooks read this.
+        *tf1.get_collection('global_step_read_op_cache')]
+    for secs, read in zip((0.1, 0.3), self._reads):
+      op = read.op
+      while op.type == 'Identity':
+        op = op.inputs[0].op
+      with tf1.device(op.device):
+        late = tf1.py_func(functools.partial(time.sleep, secs), [], [])
+      op._add_control_input(late)
 
   def before_run(self, run_context):
-    return tf1.train.SessionRunArgs(self._step)
+    return tf1.train.SessionRunArgs(self._reads)
 
   def after_run(self, run_context, run_values):
     self._steps.append(run_values.results)
@@ -185,6 +195,7 @@ def await_all(directory):
 
 def main(mode, settings, directory):
   """See the module."""
+  faulthandler.dump_traceback_later(_HANGS_SECS)
   settings = json.loads(settings)
   index = json.loads(os.environ['TF_CONFIG'])['task']['index']
   if mode.startswith('v1'):

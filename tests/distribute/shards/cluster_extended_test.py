@@ -59,6 +59,10 @@ def _run(directory, mode, gradients, **settings):
            str(directory)], env=environment, stdout=subprocess.DEVNULL,
           stderr=subprocess.PIPE, text=True))
     logs = [p.communicate(timeout=_TIME_LIMIT_SECS)[1] for p in processes]
+  except subprocess.TimeoutExpired:
+    for process in processes:
+      process.kill()
+    pytest.fail('\n'.join(p.communicate()[1][-6000:] for p in processes))
   finally:
     for process in processes:
       process.kill()
@@ -146,7 +150,7 @@ def test_hooks_of_all_processes_read_the_step_before_it_advances(
   """By it each of them decides whether its next run sums for a summary."""
   _skip_without(engine)
   found = _run_alike(tmp_path, mode, [_gradients(0)] * 2, engine=engine)
-  assert found['steps'].tolist() == [0, 1, 2]
+  assert found['steps'].tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_bfloat16_has_the_range_of_float32(tmp_path):

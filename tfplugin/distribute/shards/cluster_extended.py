@@ -53,12 +53,12 @@ class ClusterExtended(cross_shard_extended.GroupReduction,
     return tuple(worker_device + d for d in self._devices_of_worker), kind
 
   def _update(self, var, fn, args, kwargs, group):
-    """Updates; the global step after the session hooks of the run read it.
+    """Updates; the global step after the model and the session hooks read it.
 
-    Each process decides by this value what the next run computes, a summary for
-    example. A sum that one process alone computes would wait for ever.
+    Each process decides by this value what is computed, a summary for example.
+    A sum that one process alone computes would wait for ever.
     """
-    with tf1.control_dependencies(_reads_of_hooks(var)):
+    with tf1.control_dependencies(_reads_of_step(var)):
       return super()._update(var, fn, args, kwargs, group)
 
   def _sum_over_all(self, value_destination_pairs, options):
@@ -111,14 +111,17 @@ class ClusterExtended(cross_shard_extended.GroupReduction,
     return [reduced[index] for index in range(len(reduced))]
 
 
-def _reads_of_hooks(variable: tf.Variable) -> list[tf.Tensor]:
-  """Returns the value that hooks read, if `variable` is the global step."""
+def _reads_of_step(variable: tf.Variable) -> list[tf.Tensor]:
+  """Returns the values that were read, if `variable` is the global step."""
   if tf1.executing_eagerly_outside_functions():
     return []
   with tf.init_scope():
-    step = tf1.train.get_global_step()
-    return [tf1.get_default_graph().as_graph_element(step)] if (
-        variable is step) else []
+    if variable is not tf1.train.get_global_step():
+      return []
+  return [op.outputs[0] for copy in variable.values
+          for op in copy.handle.consumers()
+          if _tf_internals.reads_whole_variable(op) and not (
+              op.control_inputs or _tf_internals.is_in_branch_or_loop(op))]
 
 
 class HorovodExtended(horovod_processes.HorovodReduction, ClusterExtended):
