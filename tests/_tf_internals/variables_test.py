@@ -129,14 +129,3 @@ def test_a_constant_and_the_value_of_a_variable_are_no_computation(
     assert all(variables.is_constant_or_read(tensor.op)
                for tensor in sum_.op.inputs)
     assert not variables.is_constant_or_read(tf1.placeholder(tf.float32).op)
-
-
-def test_a_scaffold_runs_what_is_to_run_with_global_initializers():
-  with tf.Graph().as_default():
-    count = tf1.get_variable('count', initializer=0)
-    other = tf1.get_variable('other', initializer=0, collections=[])
-    variables.run_with_global_initializers(other.initializer)
-    scaffold = tf1.train.Scaffold().finalize()
-    with tf1.Session() as session:
-      session.run(scaffold.init_op)
-      assert session.run([count, other]) == [0, 0]

@@ -8,20 +8,20 @@ import threading
 
 import pytest
 
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.checkpoints import session_closing
 
 
 def test_a_closing_that_lasts_is_not_waited_for(caplog):
   is_closed = threading.Event()
   with caplog.at_level('INFO', 'tensorflow'):
-    guarded_graphs.close_in_time(is_closed.wait, 0.1)
+    session_closing.close_in_time(is_closed.wait, 0.1)
   is_closed.set()
   assert 'takes more than 0.1 s' in caplog.text
 
 
 def test_an_error_is_that_of_the_caller():
   with pytest.raises(ZeroDivisionError):
-    guarded_graphs.close_in_time(lambda: 1 / 0)
+    session_closing.close_in_time(lambda: 1 / 0)
 
 
 def test_a_session_that_is_left_is_closed_when_the_interpreter_ends():
@@ -29,11 +29,11 @@ def test_a_session_that_is_left_is_closed_when_the_interpreter_ends():
   # may be gone by then.
   program = """
 import os
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.checkpoints import session_closing
 
 class Session:
 
-  def __del__(self, close=guarded_graphs.close_in_time, write=os.write):
+  def __del__(self, close=session_closing.close_in_time, write=os.write):
     close(lambda: write(1, b'closed'))
 
 session = Session()
@@ -48,13 +48,13 @@ def test_the_interpreter_does_not_end_while_a_session_is_closed():
 import os
 import threading
 import time
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.checkpoints import session_closing
 
 def close():
   time.sleep(1.0)
   os.write(1, b'closed')
 
-guarded_graphs.close_in_time(close, 0.01)
+session_closing.close_in_time(close, 0.01)
 """
   assert subprocess.run(
       [sys.executable, '-c', program], check=True, timeout=120.0,

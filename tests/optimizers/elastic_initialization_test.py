@@ -93,6 +93,75 @@ def test_what_is_written_before_the_first_step_is_everywhere(
   np.testing.assert_array_equal(values, np.full_like(values, 5.0))
 
 
+@pytest.mark.parametrize('also', ['nothing', 'local', 'ready', 'rows'])
+def test_what_an_init_op_writes_is_everywhere(also, behavior):
+  """Of a Scaffold, beside what it has besides, or runs besides."""
+  del behavior
+  model = _Model()
+  with model.graph.as_default():
+    before, fields = [tf1.global_variables_initializer()], {}
+    if also == 'local':
+      before.append(tf1.local_variables_initializer())
+    if also == 'ready':
+      fields = {'ready_for_local_init_op': tf.constant([], tf.string)}
+    if also == 'rows':
+      add = model.w.assign_add([0.0, 1.0])
+      fields = {'init_fn': lambda scaffold, session: session.run(add)}
+    with tf1.control_dependencies(before):
+      init_op = model.w.assign([5.0, 5.0])
+    scaffold = tf1.train.Scaffold(init_op=init_op, **fields)
+  with model.session([model.hook], scaffold) as session:
+    for _ in range(2):
+      session.run(model.train)
+    values, rates = session.run([[model.w, model.centers['w']],
+                                 [model.rate, model.centers['rate']]])
+  np.testing.assert_array_equal(
+      values, [[5.0, 5.0 + (also == 'rows')]] * 2)
+  assert rates == [1.0, 1.0]
+
+
+@pytest.mark.parametrize('also', ['nothing', 'ready'])
+def test_an_init_fn_changes_the_first_values(also, behavior):
+  del behavior
+  model = _Model()
+  with model.graph.as_default():
+    double = model.rate.assign(2.0 * model.rate)
+    fields = {'ready_for_local_init_op': tf.constant([], tf.string)} if (
+        also == 'ready') else {}
+    scaffold = tf1.train.Scaffold(
+        init_fn=lambda scaffold, session: session.run(double), **fields)
+  with model.session([model.hook], scaffold) as session:
+    session.run(model.train)
+    rates = session.run([model.rate, model.centers['rate']])
+    copy, center = session.run([model.w, model.centers['w']])
+  assert rates == [2.0, 2.0]
+  np.testing.assert_array_equal(copy, center)
+
+
+def test_a_restored_session_keeps_the_centers(tmp_path, behavior):
+  """Nothing is handed on; the copies of the old session are not either."""
+  del behavior
+
+  def train(init_fn, num_steps):
+    model = _Model()
+    with model.graph.as_default():
+      scaffold = tf1.train.Scaffold(
+          saver=model.optimizer.swapping_saver(),
+          init_fn=lambda scaffold, session: init_fn(model, session))
+      with tf1.train.MonitoredTrainingSession(
+          hooks=[model.hook], scaffold=scaffold, checkpoint_dir=str(tmp_path),
+          save_checkpoint_steps=1, save_summaries_steps=None,
+          log_step_count_steps=None) as session:
+        for _ in range(num_steps):
+          session.run(model.train)
+        return session.run([model.w, model.centers['w']])
+
+  train(lambda model, session: session.run(
+      model.assign, {model.value: [5.0, 5.0]}), 2)
+  values = train(lambda model, session: pytest.fail('not restored'), 1)
+  np.testing.assert_array_equal(values, np.full_like(values, 5.0))
+
+
 def test_what_is_written_later_is_a_copys_alone_and_is_averaged(behavior):
   del behavior
   model = _Model()

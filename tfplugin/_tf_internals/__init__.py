@@ -176,7 +176,6 @@ from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of
 from tfplugin._tf_internals.variables import read_after
 from tfplugin._tf_internals.variables import ResourceVariable
-from tfplugin._tf_internals.variables import run_with_global_initializers
 from tfplugin._tf_internals.variables import use_one_copy
 from tfplugin._tf_internals.variables import VARIABLE_STORE_KEY
 from tfplugin._tf_internals.writes import brings_value

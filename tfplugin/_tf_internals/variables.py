@@ -134,11 +134,6 @@ def is_constant_or_read(op: tf.Operation) -> bool:
                      'VarHandleOp', 'Variable', 'VariableV2')
 
 
-def run_with_global_initializers(op: tf.Operation) -> None:
-  """Adds `op` to the default `init_op` of a Scaffold without one."""
-  tf.compat.v1.add_to_collection('saved_model_initializers', op)
-
-
 class OneCopyExtended(strategies.MirroredExtended):
   """MirroredExtended with one copy of each variable for all devices.
 

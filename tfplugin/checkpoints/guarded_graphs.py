@@ -13,12 +13,9 @@ replacements are called, and the functions of a graph are called only once.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -44,9 +41,14 @@ SaveFn = Callable[
 # Likewise for `prepare_session`; returns a session whose variables are
 # initialised or restored. The original method is bound.
 PrepareFn = Callable[[Callable[..., tf1.Session], dict[str, Any]], tf1.Session]
+# Likewise for the `init_fn` of `prepare_session`, or None. It gets that, the
+# session and the `init_op`, which has run.
+InitFn = Callable[
+    [Union[Callable[[tf1.Session], None], None], tf1.Session, Any], None]
 
 _saves = per_graph.PerGraph()
 _starts = per_graph.PerGraph()
+_init_fns = per_graph.PerGraph()
 _before_start = per_graph.PerGraph()
 _on_completion = per_graph.PerGraph()
 _after_start = per_graph.PerGraph()
@@ -62,10 +64,6 @@ _PREPARE_ARGUMENTS = (
     'config', 'init_feed_dict', 'init_fn')
 _threads = threading.local()
 
-_CLOSE_LIMIT_SECS = 5.0
-# The longest sleep of the thread that tunes.
-_EXIT_LIMIT_SECS = 60.0
-_closing_threads: set[threading.Thread] = set()
 
 
 def in_place_of_save(save: SaveFn) -> None:
@@ -78,6 +76,12 @@ def in_place_of_start(prepare_session: PrepareFn) -> None:
   """Makes `prepare_session` start the chief's sessions, likewise."""
   _meet_session_managers()
   _starts[tf1.get_default_graph()] = prepare_session
+
+
+def in_place_of_init_fn(init_fn: InitFn) -> None:
+  """Makes `init_fn` act where sessions are initialised, and not restored."""
+  _meet_session_managers()
+  _init_fns[tf1.get_default_graph()] = init_fn
 
 
 def before_start(act: Callable[[], None]) -> None:
@@ -175,11 +179,11 @@ def _meet_session_managers() -> None:
         if not is_first:
           return original(self, *args, **kwargs)
         _act_before_start(graph)
-        met = _starts.get(graph)
         arguments = _by_name(_PREPARE_ARGUMENTS, args, kwargs)
-        session = original(self, *args, **kwargs) if met is None else met(
-            lambda master, **others: original(self, master, **others),
-            arguments)
+        _replace_init_fn(graph, arguments)
+        met = _starts.get(graph, lambda prepare, all_of: prepare(**all_of))
+        session = met(lambda master, **others: original(self, master, **others),
+                      arguments)
         _act_after_start(graph, session, arguments)
         return session
 
@@ -246,6 +250,13 @@ def _act_before_start(graph: tf.Graph) -> None:
     act()
 
 
+def _replace_init_fn(graph: tf.Graph, arguments: dict[str, Any]) -> None:
+  init_fn = _init_fns.get(graph)
+  if init_fn is not None:
+    arguments['init_fn'] = functools.partial(
+        init_fn, arguments.get('init_fn'), init_op=arguments.get('init_op'))
+
+
 def _act_after_start(graph: tf.Graph, session: tf1.Session,
                      arguments: dict[str, Any]) -> None:
   for act in _after_start.get(graph, ()):
@@ -276,71 +287,3 @@ def _entered(what: str, graph: tf.Graph | None) -> Iterator[bool]:
   finally:
     if is_first:
       entered.remove(key)
-
-
-# At exit a module's globals may be gone; the functions' defaults remain.
-def close_in_time(close: Callable[[], None],
-                  time_limit_secs: float = _CLOSE_LIMIT_SECS,
-                  is_the_end: Callable[[], bool] = sys.is_finalizing) -> None:
-  """Calls `close`; after a limit, returns while it continues in the background.
-
-  Closing a session waits for the thread that tunes each of its data pipelines.
-  Sometimes TensorFlow wakes that thread a moment too early. It then sleeps to
-  the end of its period, which doubles from 10 ms up to 60 s. Meanwhile the
-  task's server handles no calls of other sessions. After a failure, a new
-  session waits too.
-
-  Raises any error of `close` within the limit. `is_the_end` returns whether the
-  interpreter ends, and can start no thread. A failed training leaves a session
-  that is closed then.
-  """
-  if is_the_end():
-    close()
-    return
-  failed = []
-
-  def close_and_note():
-    try:
-      close()
-    except Exception as e:  # noqa: BLE001 (raised below, or dropped)
-      failed.append(e)
-    finally:
-      _closing_threads.discard(threading.current_thread())
-
-  closing = threading.Thread(target=close_and_note, daemon=True)
-  if not _start(closing):
-    close()
-    return
-  _closing_threads.add(closing)
-  closing.join(time_limit_secs)
-  if failed:
-    raise failed[0]
-  if closing.is_alive():
-    tf1.logging.info(
-        'Closing the session takes more than %g s and continues in the '
-        'background: a parameter server is unreachable, or the thread that '
-        'autotunes the input sleeps for up to 60 s. No new session is made '
-        'before it ends. To avoid this set `options.autotune.enabled = False` '
-        'on the input, and numbers instead of '
-        '`tf.data.AUTOTUNE`.', time_limit_secs)
-
-
-@atexit.register
-def _wait_at_exit() -> None:
-  """Waits for sessions that are still being closed.
-
-  A thread that returns from TensorFlow while the interpreter ends aborts the
-  process. A task that has done its work would seem to have failed.
-  """
-  deadline = time.monotonic() + _EXIT_LIMIT_SECS
-  for closing in tuple(_closing_threads):
-    closing.join(max(0.0, deadline - time.monotonic()))
-
-
-def _start(thread: threading.Thread) -> bool:
-  """Starts a thread; returns False if the interpreter has begun to end."""
-  try:
-    thread.start()
-  except RuntimeError:  # Python raises it from 3.12 on.
-    return False
-  return True

@@ -12,6 +12,7 @@ from tfplugin.checkpoints import checkpoint_files
 from tfplugin.checkpoints import guarded_graphs
 from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import refused_writes
+from tfplugin.checkpoints import session_closing
 from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
@@ -129,7 +130,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
     guarded_graphs.on_completion(self._guard.add_ops)
     guarded_graphs.in_place_of_save(self._guard.save)
     guarded_graphs.in_place_of_start(self._guard.prepare_session)
-    guarded_graphs.in_place_of_close(guarded_graphs.close_in_time)
+    guarded_graphs.in_place_of_close(session_closing.close_in_time)
 
   def before_run(self, run_context) -> tf1.train.SessionRunArgs | None:
     """Fetches the global step, where a lost server may need it."""

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfplugin.distribute.elastic import elastic_start
 from tfplugin.optimizers import elastic_average
+from tfplugin.optimizers import elastic_initialization
 
 tf1 = tf.compat.v1
 
 _DISTANCE_TAG = 'elastic_distance'
 
 
-class ElasticAverageHook(elastic_start.ElasticInitialization):
+class ElasticAverageHook(elastic_initialization.ElasticInitialization):
   """Copies the centre's values to a worker's copies in each new session.
 
   The same as `optimizer.make_session_run_hook`. Every worker needs it, and the

@@ -20,6 +20,7 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.ops import elastic
 from tfplugin.optimizers import elastic_custom_getter
+from tfplugin.optimizers import elastic_initialization
 from tfplugin.optimizers import elastic_updates
 from tfplugin.optimizers import wrapper
 
@@ -291,7 +292,6 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     elastic_start.follow_warm_start(pairs)
     for pair in pairs:
       pair.keep_local_center(self._rho)
-    # The first centre of every worker's graph is on the same server.
     start = tf.group(first_values.copy_from_centers(pairs), *(
         values.start_from_centers() for values in self.unaveraged))
     return start, elastic_start.barrier_of(
@@ -311,7 +311,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     Raises:
       ValueError: An argument is out of range.
     """
-    return elastic_start.ElasticInitialization(
+    return elastic_initialization.ElasticInitialization(
         self, task_index, time_limit_secs, is_chief=is_chief)
 
   def swapping_saver(self, var_list: Iterable | Mapping | None = None,

@@ -20,9 +20,6 @@ from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
-from tfplugin.distribute.elastic.overlap import separate_run
-from tfplugin.distribute.elastic.values import first_values
-from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.variables import worker_variables
@@ -144,7 +141,10 @@ def check_start(task_index: int, num_worker: int,
 
 def barrier_of(settings: elastic_settings.ElasticSettings, num_workers: int,
                server: str) -> StartBarrier | None:
-  """Returns the barrier of a synchronous start on a shared device, or None."""
+  """Returns the barrier of a synchronous start, or None.
+
+  `server` is the device of the first centre, the same in all workers' graphs.
+  """
   if not settings.synchronous:
     return None
   membership.refuse('elastic averaging with synchronous=True')
@@ -275,76 +275,3 @@ def _start_in_one_run(init_op, pairs) -> None:
       if variable is not None and variable.initializer in run:
         _tf_internals.redirect_input(
             variable.initializer, 1, value_or_initial(pair.center))
-
-
-class ElasticInitialization(separate_run.ExchangeThreads):
-  """Hook that starts a worker from the centre whenever it gets a session.
-
-  So a worker that starts late, or restarts, begins where the others are. With a
-  barrier it then announces itself and waits for the others, once in the life of
-  the parameter servers. It runs the exchanges.
-  """
-
-  def __init__(self, optimizer: Any, task_index: int,
-               time_limit_secs: float = DEFAULT_TIME_LIMIT_SECS, *,
-               is_chief: bool = False):
-    """Prepares the start.
-
-    Args:
-      optimizer: The `ElasticAverageOptimizer` that trains the model.
-      task_index: This worker, in [0, num_worker); the chief is one of them.
-      time_limit_secs: How long to wait for the others, in seconds.
-      is_chief: Whether the other workers start from the values that this worker
-        writes before the first step. They always do with the first worker.
-
-    Raises:
-      TypeError: `task_index` is no integer.
-      ValueError: An argument is out of range.
-    """
-    check_start(task_index, optimizer.num_worker, time_limit_secs)
-    super().__init__(optimizer.runs)
-    self._optimizer = optimizer
-    self._task_index = task_index
-    self._time_limit_secs = time_limit_secs
-    self._waits = bool(task_index and not is_chief)
-
-  def begin(self) -> None:
-    """Adds the ops, before the graph is finalized."""
-    self._init_op, barrier, pairs = self._optimizer.start_from_center()
-    super().begin()  # The exchanges are complete.
-    if self._waits:
-      prompt_start.check_chief_initializes(pairs[0].local.device)
-    self._first = first_values.hook_of_optimizer(
-        pairs, self._task_index, not self._waits, self._time_limit_secs)
-    tf1.logging.info('Elastic averaging: %s.', set_values.describe(
-        pairs, [values.unaveraged for values in self._optimizer.unaveraged],
-        ()))  # The getter makes all state local.
-    self._arrived = barrier and barrier.arrived()
-    self._announce = barrier and barrier.announce(self._task_index)
-    if self._waits:
-      with tf1.device(pairs[0].local.device):
-        prompt_start.add_ready_op(next(iter(
-            cluster_task.from_environment().training_tasks), 'the chief'))
-
-  def after_create_session(self, session: tf1.Session,
-                           coord: tf.train.Coordinator) -> None:
-    """Copies the centre; a TimeoutError names workers that did not start."""
-    self._first.after_create_session(session, coord)
-    session.run(self._init_op)
-    if not self._waits:
-      self._first.note(session)
-    if self._arrived is not None:
-      session.run(self._announce)
-      wait_until(lambda: session.run(self._arrived), self._task_index,
-                 self._time_limit_secs)
-    super().after_create_session(session, coord)
-
-  def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
-    """Copies, before the first step, the values that other hooks wrote."""
-    self._first.before_run(run_context)
-    super().before_run(run_context)
-
-  def end(self, session: tf1.Session) -> None:
-    """Ends the exchanges; warns if no step has reached the centre."""
-    self._first.end(session)
-    super().end(session)

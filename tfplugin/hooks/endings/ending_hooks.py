@@ -11,6 +11,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin.checkpoints import guarded_graphs
+from tfplugin.checkpoints import session_closing
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
@@ -173,7 +174,7 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
       self._report(self._task.cluster_spec, self._task.name,
                    time_limit_secs=self._time_limit_secs)
       self._report = None
-    guarded_graphs.close_in_time(close)
+    session_closing.close_in_time(close)
 
 
 class RefusedStepHook(tf1.train.SessionRunHook):

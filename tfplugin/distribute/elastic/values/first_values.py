@@ -13,12 +13,14 @@ import contextlib
 import functools
 import time
 from collections.abc import Sequence
+from typing import Any
+from typing import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import branching
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
@@ -98,6 +100,29 @@ class FirstValues(tf1.train.SessionRunHook):
     if self._is_due:
       self._is_due = False
       self.settle(run_context.session)
+
+  def hand_on(self, init_fn: Callable[[tf1.Session], None] | None,
+              session: tf1.Session, init_op: Any) -> None:
+    """Runs `init_fn`; copies what it, or `init_op` before it, wrote.
+
+    They write copies that are then initialised from the centre. A copy that
+    `init_op` does not write gets its first value before `init_fn`.
+    """
+    run = graph_order.operations_of(tf.nest.flatten(init_op))
+    is_written = [graph_order.updates(run, pair.local) for pair in self._pairs]
+    session.run([copy.initializer for pair, was_written
+                 in zip(self._pairs, is_written) if not was_written
+                 for copy in pair.copies])
+    if init_fn is not None:
+      self.note(session)
+      before = self._last
+      init_fn(session)
+      self.note(session)
+      is_written = [was_written or not np.array_equal(own, other)
+                    for was_written, own, other
+                    in zip(is_written, before, self._last)]
+    session.run([op for op, was_written in zip(self._to_center, is_written)
+                 if was_written])
 
   def end(self, session: tf1.Session) -> None:
     """Warns if no step has reached the centre."""
@@ -206,78 +231,3 @@ def _assign(variables: Sequence[tf.Variable], value: tf.Variable,
 def copy_from_centers(pairs: Sequence[elastic_pairs.Pair]) -> tf.Operation:
   """Returns an op that gives all local variables their centres' values."""
   return tf.group(*[_assign(pair.copies, pair.center, pair) for pair in pairs])
-
-
-def hook_of_optimizer(
-    pairs: Sequence[elastic_pairs.Pair], task_index: int, is_chief: bool,
-    time_limit_secs: float) -> tf1.train.SessionRunHook:
-  """Returns the first part of the hook of an `ElasticAverageOptimizer`.
-
-  A copy made by the getter starts from the variable's initial value, and the
-  hook then overwrites it with the centre's. This would discard the assignments
-  of a Scaffold's `init_fn`. So they are copied to the centre before local
-  variables are initialised.
-  """
-  server, device = pairs[0].center.device, pairs[0].local.device
-  signal = None
-  if server and server != device:
-    signal = create_signal(server, is_chief, is_awaited=False)
-  if is_chief:
-    hook = FirstValues(pairs, device, signal)
-    hook.begin()
-    _hand_on_init_fn(pairs, device)
-    return hook
-  if signal is None:
-    return tf1.train.SessionRunHook()
-  return FollowFirstValues((), signal, 'the chief', f'Worker {task_index}',
-                           time_limit_secs)
-
-
-def _hand_on_init_fn(pairs: Sequence[elastic_pairs.Pair], device: str) -> None:
-  """Adds ops that copy values written by an `init_fn` to the centres.
-
-  The `init_fn` runs between two of them. The initialisers of global variables
-  give the copies their first values, too, and note the fingerprints. The ready
-  check before the initialisation of local variables compares, and copies.
-  """
-  key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
-  if tf1.get_collection(key):
-    return
-  with tf1.control_dependencies(None), tf1.name_scope('hand_on_init_fn'):
-    prints = worker_variables.create(
-        functools.partial(
-            set_values.prints_of, [pair.first_value for pair in pairs]),
-        'elastic_average/before_init_fn', device, is_listed=None)
-    _tf_internals.run_with_global_initializers(tf.group(
-        prints.initializer, *[pair.local.initializer for pair in pairs]))
-    with tf1.control_dependencies([
-        branching.cond(
-            prints.is_initialized(),
-            lambda: _changed_handed_on(pairs, prints),
-            updated=[v for pair in pairs for v in (pair.center, pair.local)])
-    ]):
-      done = tf.raw_ops.DestroyResourceOp(
-          resource=prints.handle, ignore_lookup_error=True)
-    with tf1.control_dependencies([done]):
-      tf1.add_to_collection(
-          key, tf1.report_uninitialized_variables(tf1.global_variables()))
-
-
-def _changed_handed_on(pairs: Sequence[elastic_pairs.Pair],
-                       prints: tf.Variable) -> tf.Tensor:
-  """Returns True once the copies that have changed are in their centres."""
-  with placement.only_on(prints.device):
-    is_written = tf.reduce_any(tf.not_equal(set_values.prints_of(
-        [elastic_pairs.read(pair.local) for pair in pairs]),
-        prints.read_value()), axis=1)
-    return branching.done(
-        branching.cond(
-            is_written[i], functools.partial(_handed_on, pair),
-            updated=[pair.center, pair.local])
-        for i, pair in enumerate(pairs))
-
-
-def _handed_on(pair: elastic_pairs.Pair) -> tf.Tensor:
-  """Returns True once the centre has the copy's value."""
-  return branching.done([elastic_pairs.write(
-      pair.center, 'update', elastic_pairs.read(pair.local))])
