@@ -42,6 +42,21 @@ def test_histograms_and_the_bound(tmp_path):
       [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 2, 0, 1]]
 
 
+def test_values_that_are_not_finite_are_told(tmp_path):
+  hand_written.write_events(tmp_path, event(0, 'chief:0', 'ended'))
+  for task, values in (('chief:0', (1.0, float('nan'), 3.0)),
+                       ('worker:0', (float('inf'),))):
+    hand_written.write_samples(tmp_path, task, *(
+        (at + 1, at, 0, {'staleness': value})
+        for at, value in enumerate(values)))
+  section = _measure(tmp_path)
+  assert section['by_worker']['means'] == {'chief:0': 2.0}
+  assert section['missing'][:2] == [
+      'chief:0: 1 of 3 values of staleness are not finite.',
+      'worker:0: 1 of 1 values of staleness are not finite.']
+  staleness.draw(section)
+
+
 def test_dropping_is_counted_for_each_worker_over_its_processes(tmp_path):
   hand_written.write_chaos_run(tmp_path)
   section = _measure(tmp_path)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from tfplugin.report import panel
@@ -35,25 +37,31 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
       'max_norm': run_data.common(
           options.get('max_norm') for options in run.options_of('clip')),
       'fractions': {name: {
-          task: {'fraction': series.thin(pairs, limit),
-                 'mean': sum(v for _, v in pairs) / len(pairs),
-                 'largest': max(v for _, v in pairs)}
-          for task, pairs in tasks.items()}
+          task: _told(pairs, limit) for task, pairs in tasks.items()}
           for name, tasks in found.items() if tasks},
       'missing': ([] if num_lines else [_NO_FRACTION]) + [_NO_NORMS],
   }
 
 
+def _told(pairs: Sequence[tuple[float, float]], limit: int) -> dict[str, Any]:
+  values = [value for _, value in pairs if math.isfinite(value)]
+  return {'fraction': series.thin(pairs, limit),
+          'mean': sum(values) / len(values) if values else None,
+          'largest': max(values, default=None)}
+
+
 def draw(section: Mapping[str, Any]) -> panel.Panel:
   """Draws the section `clipping` of report.json."""
-  figures, rows = [], []
+  figures, rows, notes = [], [], list(section['missing'])
   for name, tasks in section['fractions'].items():
     plot = panel.figure(name.capitalize(), panel.SECS, 'fraction')
-    panel.lines(plot, {t: told['fraction'] for t, told in tasks.items()})
+    curves = {t: told['fraction'] for t, told in tasks.items()}
+    panel.lines(plot, curves)
+    notes += panel.nonfinite(curves)
     plot.update_yaxes(tickformat='.0%', rangemode='tozero')
     figures.append(plot)
-    rows += [(name, t, f'{told["mean"]:.2%}', f'{told["largest"]:.2%}')
-             for t, told in tasks.items()]
+    rows += [(name, t, panel.shown(told['mean'], '.2%'),
+              panel.shown(told['largest'], '.2%')) for t, told in tasks.items()]
   return panel.Panel(
       'Clipping',
       'The fraction of the updated rows whose norm was above the bound after '
@@ -62,4 +70,4 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
                     section['max_norm'])],
       figures,
       [panel.Table(('what', 'task', 'mean', 'largest'), rows)] if rows else (),
-      section['missing'])
+      notes)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -46,12 +47,12 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
   Dropping is biased against slow workers. The bias against a worker is its
   share of the computed gradients less its share of the applied ones.
   """
-  points = run.points((_TAG,), 'staleness')
+  points, missing = _finite(run.points((_TAG,), 'staleness'))
   workers = _dropped(run, series.budget(len(run.training_tasks)))
   bounds = {options.get('staleness')
             for options in run.options_of('drop_stale')}
   bound = run_data.common(bounds)
-  missing = [] if points else [_NO_STALENESS]
+  missing += [] if points else [_NO_STALENESS]
   missing += [] if workers else [_NO_COUNTS]
   if (points or workers) and bound is None:
     missing.append(_BOUNDS_DIFFER if bounds - {None} else _NO_BOUND)
@@ -66,6 +67,16 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
       **_histograms(points),
       'missing': missing,
   }
+
+
+def _finite(points: Mapping[str, Sequence]) -> tuple[dict, list[str]]:
+  """Returns the points that a histogram can have, and remarks on the others."""
+  finite = {task: [pair for pair in pairs if math.isfinite(pair[1])]
+            for task, pairs in points.items()}
+  remarks = [f'{task}: {len(points[task]) - len(pairs)} of '
+             f'{len(points[task])} values of staleness are not finite.'
+             for task, pairs in finite.items() if pairs != points[task]]
+  return {task: pairs for task, pairs in finite.items() if pairs}, remarks
 
 
 def _dropped(run: run_data.RunData, limit: int) -> dict[str, dict[str, Any]]:
