@@ -141,25 +141,26 @@ def test_a_dry_run_shows_all_tasks_on_every_machine(tmp_path):
 @pytest.mark.parametrize('manifest, kinds', [
     ('kubernetes', ['Service', 'NetworkPolicy', 'Job', 'Job', 'Job']),
     ('tfjob', ['TFJob', 'NetworkPolicy'])])
-def test_a_manifest_is_shown_and_nothing_is_started(tmp_path, manifest, kinds):
+def test_a_manifest_is_shown_and_nothing_is_started(
+    tmp_path, manifest, kinds, monkeypatch):
+  monkeypatch.chdir(tmp_path)
   said = []
   launch_lib.launch(
       # The program is one of the image.
       launch_options.LaunchOptions(
-          ('no-such-program',), str(tmp_path / 'logs'), manifest=manifest,
-          image='a:1', run_name='b'), said.append)
+          ('no-such-program',), manifest=manifest, image='a:1', run_name='b'),
+      said.append)
   document = json.loads('\n'.join(said))
   assert (document['apiVersion'], document['kind']) == ('v1', 'List')
   assert [item['kind'] for item in document['items']] == kinds
-  assert not (tmp_path / 'logs').exists()
+  assert not list(tmp_path.iterdir())
 
 
-def test_a_compose_file_is_shown(tmp_path):
+def test_a_compose_file_is_shown():
   said = []
   launch_lib.launch(
       launch_options.LaunchOptions(
-          ('python', 'ü.py'), str(tmp_path / 'logs'), manifest='compose',
-          image='a:1'), said.append)
+          ('python', 'ü.py'), manifest='compose', image='a:1'), said.append)
   document = json.loads('\n'.join(said))
   assert set(document['services']) == {'ps-0', 'chief-0', 'worker-0'}
   # YAML has other escapes.

@@ -55,11 +55,12 @@ _MANIFEST = {'manifest': 'kubernetes', 'image': 'a'}
      '`steps` must be an integer of at least 1'),
     ({'manifest': 'tfjob', 'image': 'a', 'steps': 5},
      '`steps` has no effect with `manifest`'),
+    ({'manifest': 'tfjob', 'image': 'a', 'logs_dir': 'logs'},
+     '`logs_dir` has no effect with `manifest`'),
 ])
 def test_a_bad_setting_is_refused(settings, message):
   with pytest.raises(ValueError, match=message):
-    launch_options.LaunchOptions(
-        **{'command': ('python3',), 'logs_dir': 'logs', **settings})
+    launch_options.LaunchOptions(**{'command': ('python3',), **settings})
 
 
 @pytest.mark.parametrize('fault', [
@@ -68,7 +69,7 @@ def test_a_bad_setting_is_refused(settings, message):
     'cut worker:0 for 1 s at step 3', 'fill chief:0 for 1 s at step 3',
     'damage chief:0 at step 3'])
 def test_a_manifest_takes_faults_of_a_container_alone(fault):
-  launch_options.LaunchOptions(('a',), 'logs', inject=fault, **_MANIFEST)
+  launch_options.LaunchOptions(('a',), inject=fault, **_MANIFEST)
 
 
 def test_tasks_without_a_ps_start_again_together():

@@ -283,9 +283,9 @@ def test_workers_that_may_join_are_a_deployment_to_scale():
 @pytest.mark.parametrize('settings', [
     {'manifest': 'compose'}, {'manifest': 'tfjob'}, {'workers': 0},
     {'restart': 'never'}])
-def test_a_range_that_a_manifest_cannot_have_is_refused(tmp_path, settings):
+def test_a_range_that_a_manifest_cannot_have_is_refused(settings):
   with pytest.raises(ValueError, match='`workers` with a range needs --mani'):
     launch_options.LaunchOptions(
-        ('python', 'a.py'), str(tmp_path), **{
+        ('python', 'a.py'), **{
             'manifest': 'kubernetes', 'image': 'i', 'workers': 1,
             'restart': 'on_failure', 'max_workers': 8, **settings})

@@ -29,7 +29,7 @@ LIMIT_SECONDS = 120
 def _documents(directory):
   options = launch_options.LaunchOptions(
       (sys.executable, joins_program.__file__, 'plain', str(directory), '0.02'),
-      str(directory), workers=1, max_workers=2, ps=1, manifest='kubernetes',
+      workers=1, max_workers=2, ps=1, manifest='kubernetes',
       image='i', restart='on_failure', run_name='run')
   return manifests.kubernetes(task_settings.make_starts(
       options.layout().tasks, options.command, options.task_settings(), ''),

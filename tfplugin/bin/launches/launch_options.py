@@ -28,7 +28,7 @@ _PYTHON_FLAGS = ('-u', '-B', '-O', '-OO', '-E', '-I', '-s', '-S', '-q', '-v')
 # Fields that have an effect in manifests alone.
 OF_MANIFESTS = ('run_name', 'image', 'claim', 'claim_size', 'resources')
 # Other fields that a manifest uses.
-_IN_MANIFESTS = ('command', 'logs_dir', 'workers', 'max_workers', 'ps',
+_IN_MANIFESTS = ('command', 'workers', 'max_workers', 'ps',
                  'evaluator', 'restart', 'max_restarts', 'grace_secs',
                  'commands', 'env', 'inject', 'manifest')
 # Fields of a run, which a worker that joins does not have.
@@ -47,7 +47,7 @@ class LaunchOptions:
   """
 
   command: tuple[str, ...]
-  logs_dir: str
+  logs_dir: str = ''
   workers: int | None = None
   max_workers: int | None = None
   join: str = ''
