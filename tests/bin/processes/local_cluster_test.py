@@ -69,19 +69,6 @@ def _is_alive(pid):
     return False
 
 
-def test_a_role_gets_its_tf_config_and_its_log(tmp_path):
-  addresses = {'chief': ['127.0.0.1:1'], 'ps': ['127.0.0.1:2']}
-  with local_cluster.LocalCluster(tmp_path / 'logs') as cluster:
-    role = cluster.start(
-        CHIEF,
-        [sys.executable, '-c', 'import os; print(os.environ["TF_CONFIG"])'],
-        addresses)
-    _wait(cluster)
-  assert role.status == 0
-  log = (tmp_path / 'logs' / 'chief-0.log').read_text()
-  assert cluster_config.decode(log) == (addresses, CHIEF)
-
-
 def test_a_program_that_finds_no_estimator_is_told_the_remedy(tmp_path):
   results = fresh_processes.run('import tensorflow', _USES_OF_ESTIMATOR)
   with local_cluster.LocalCluster(tmp_path) as cluster:

@@ -131,14 +131,42 @@ def _fake(monkeypatch, rank, size):
   return horovod
 
 
-@pytest.mark.parametrize('port', (None, 'a port'))
-def test_a_port_is_needed(monkeypatch, port):
+def test_a_port_is_a_number(monkeypatch):
   _fake(monkeypatch, 0, 2)
-  monkeypatch.delenv(cluster_config.HOROVOD_PORT_VARIABLE, raising=False)
-  if port:
-    monkeypatch.setenv(cluster_config.HOROVOD_PORT_VARIABLE, port)
+  monkeypatch.setenv(cluster_config.HOROVOD_PORT_VARIABLE, 'a port')
   with pytest.raises(ValueError, match='must be a free port.*Received'):
     horovod_processes.join(_task(0))
+
+
+def test_without_a_variable_all_take_the_port_after_the_last(monkeypatch):
+  """On several machines nobody else can choose one for all."""
+  monkeypatch.delenv(cluster_config.HOROVOD_PORT_VARIABLE, raising=False)
+  served, asked = [], []
+  monkeypatch.setattr(horovod_processes, '_serve',
+                      lambda host, port, size: served.append((host, port)))
+  monkeypatch.setattr(horovod_processes, '_wait_for',
+                      lambda who, name, host, port: asked.append((host, port)))
+  for index in range(2):
+    _fake(monkeypatch, index, 2)
+    horovod_processes.join(_task(index, (2230, 2223), 'a.host'))
+  assert (served, asked) == ([('', 2231)], [('a.host', 2231)])
+
+
+def test_an_occupied_port_is_named(monkeypatch):
+  pytest.importorskip('horovod')
+  monkeypatch.delenv('HOROVOD_RANK', raising=False)
+  with socket.create_server(('127.0.0.1', 0)) as server:
+    port = str(server.getsockname()[1])
+    monkeypatch.setenv(cluster_config.HOROVOD_PORT_VARIABLE, port)
+    with pytest.raises(RuntimeError, match=f'must be free. Received: {port} .*'
+                       'to another port, the same in all'):
+      horovod_processes.join(_task(0))
+
+
+def test_the_first_worker_needs_a_name_or_ipv4(monkeypatch):
+  _fake(monkeypatch, 0, 2)
+  with pytest.raises(ValueError, match=r"Received: '\[::1\]'. Use its name"):
+    horovod_processes.join(_task(0, host='[::1]'))
 
 
 def test_another_rank_than_that_of_the_cluster_is_refused(monkeypatch):

@@ -147,8 +147,8 @@ class LocalCluster:
     `cluster` becomes TF_CONFIG; an empty one starts a process that trains
     alone, without TF_CONFIG. `cpus` None allows any CPU.
     """
-    env = {cluster_config.HOROVOD_PORT_VARIABLE: self._meeting_port,
-           **os.environ, **clock.variables(), **(environment or {})}
+    env = {**self._meeting(cluster), **os.environ, **clock.variables(),
+           **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
       env['TF_CONFIG'] = cluster_config.encode(cluster, task,
@@ -163,6 +163,13 @@ class LocalCluster:
     self.roles.append(role)
     self._tell_guard('watch', role)
     return role
+
+  def _meeting(self, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Returns the variable for Horovod; none if other machines choose too."""
+    hosts = {address.rpartition(':')[0]
+             for addresses in cluster.values() for address in addresses}
+    return {} if len(hosts) > 1 else {
+        cluster_config.HOROVOD_PORT_VARIABLE: self._meeting_port}
 
   def rounds(self) -> Iterator[set[str]]:
     """Yields the jobs of running roles ten times a second, until none runs.

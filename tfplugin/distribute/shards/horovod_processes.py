@@ -59,10 +59,11 @@ def join(task: cluster_task.ClusterTask) -> None:
   """Makes the training tasks of a cluster Horovod's processes.
 
   Each task has to call it. The first task publishes all addresses on the port
-  in `HOROVOD_GLOO_RENDEZVOUS_PORT`; in a `horovodrun`, Horovod does. Raises
-  ImportError without Horovod. Raises ValueError if no port is set, or if a
-  `horovodrun` gave this process another rank than `TF_CONFIG`. Raises
-  TimeoutError if the first task cannot be reached.
+  in `HOROVOD_GLOO_RENDEZVOUS_PORT`, or else the one after the last port in
+  `TF_CONFIG`; in a `horovodrun`, Horovod does. Raises ImportError without
+  Horovod. Raises ValueError if the port is none, or if a `horovodrun` gave this
+  process another rank than `TF_CONFIG`. Raises RuntimeError if the port is
+  occupied, and TimeoutError if the first task cannot be reached.
   """
   try:
     import horovod.tensorflow as horovod
@@ -89,24 +90,23 @@ def _description(task: cluster_task.ClusterTask) -> dict[str, str]:
   """Returns the environment variables for Horovod; none in a `horovodrun`."""
   if 'HOROVOD_RANK' in os.environ:
     return {}
-  variable = cluster_config.HOROVOD_PORT_VARIABLE
-  port = os.environ.get(variable, '')
-  if not port.isdecimal():
-    raise ValueError(
-        f'`{variable}` must be a free port of the first worker\'s host, '
-        f'the same in all. Received: {port!r}. `tfplugin-launch` and '
-        '`tfplugin-train` set it.')
-  hosts = [address.rpartition(':')[0]
-           for job, addresses in task.cluster_spec.as_dict().items()
-           if job != 'evaluator' for address in addresses]
   first = task.training_tasks[0]
   job, _, index = first.partition(':')
   host = task.cluster_spec.task_address(job, int(index)).rpartition(':')[0]
+  if host.startswith('['):
+    raise ValueError(
+        'With the engine \'horovod\', the first worker must have a name or an '
+        f'IPv4 address. Received: {host!r}. Use its name in TF_CONFIG.')
+  addresses = [address.rpartition(':')
+               for job, addresses in task.cluster_spec.as_dict().items()
+               if job != 'evaluator' for address in addresses]
+  hosts = [host for host, _, _ in addresses]
+  port = _port(max(int(port) for _, _, port in addresses) + 1)
   is_local = all(map(_is_loopback, hosts))
   if task.training_index == 0:
-    _serve('127.0.0.1' if is_local else '', int(port), task.num_workers)
+    _serve('127.0.0.1' if is_local else '', port, task.num_workers)
   else:
-    _wait_for(task.name, first, host, int(port))
+    _wait_for(task.name, first, host, port)
   rank, size = str(task.training_index), str(task.num_workers)
   return {
       'HOROVOD_RANK': rank, 'HOROVOD_SIZE': size,
@@ -122,6 +122,18 @@ def _description(task: cluster_task.ClusterTask) -> dict[str, str]:
          if is_local and 'HOROVOD_GLOO_IFACE' not in os.environ else {})}
 
 
+def _port(default: int) -> int:
+  """Returns the port where the processes find each other."""
+  variable = cluster_config.HOROVOD_PORT_VARIABLE
+  port = os.environ.get(variable, '') or str(default)
+  if not port.isdecimal():
+    raise ValueError(
+        f'`{variable}` must be a free port of the first worker\'s host, the '
+        f'same in all processes. Received: {port!r}. Without it the port is '
+        f'{default}, the one after the last port in TF_CONFIG.')
+  return int(port)
+
+
 def _is_loopback(host: str) -> bool:
   if host == 'localhost':
     return True
@@ -135,8 +147,15 @@ def _serve(host: str, port: int, size: int) -> None:
   """Publishes the addresses of all processes, until this process ends."""
   from horovod.runner.common.util import hosts
   from horovod.runner.http import http_server
-  server = http_server.RendezvousHTTPServer(
-      (host, port), http_server.RendezvousHandler, 0)
+  try:
+    server = http_server.RendezvousHTTPServer(
+        (host, port), http_server.RendezvousHandler, 0)
+  except OSError as error:
+    raise RuntimeError(
+        'The processes of Horovod find each other at a port of the first '
+        f'worker\'s host, which must be free. Received: {port} ({error}). Set '
+        f'`{cluster_config.HOROVOD_PORT_VARIABLE}` to another port, the same '
+        'in all processes.') from error
   server.init([hosts.SlotInfo(str(rank), rank, 0, rank, size, 1, size)
                for rank in range(size)])
   threading.Thread(target=server.serve_forever, daemon=True).start()
