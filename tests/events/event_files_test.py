@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading the events of a task and of a run."""
 
+import pytest
+
 from tfplugin.events import event_files
 from tfplugin.events import record
 
@@ -78,3 +80,11 @@ def test_the_events_of_a_run_are_ordered_by_time(tmp_path):
   assert [(e.time, e.task) for e in reading.events] == [
       (1.0, 'chief:0'), (2.0, 'ps:0'), (3.0, 'ps:0'), (4.0, 'chief:0')]
   assert reading.num_torn == 2
+
+
+def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path):
+  path = tmp_path / 'a.json'
+  event_files.write_whole(path, 'one')
+  with pytest.raises(UnicodeEncodeError):
+    event_files.write_whole(path, 'two \udc80')
+  assert path.read_text() == 'one' and list(tmp_path.iterdir()) == [path]

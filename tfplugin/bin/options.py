@@ -131,7 +131,7 @@ class TrainOptions:
     text = json.dumps(self.effective(), indent=2) + '\n'
     if path.exists() and path.read_text() != text:
       path.rename(path.with_stem(f'{path.stem}-{session - 1}'))
-    path.write_text(text)
+    event_files.write_whole(path, text)
     return path
 
   def _default(self, name: str, value: object) -> None:

@@ -18,6 +18,7 @@ from tfplugin.bin import models
 from tfplugin.bin import run_files
 from tfplugin.distribute import untuned_inputs
 from tfplugin.estimator import sharded_tpu_estimator
+from tfplugin.events import event_files
 from tfplugin.optimizers import cross_shard
 
 tf1 = tf.compat.v1
@@ -131,7 +132,7 @@ def _tell_differences(options: TpuOptions) -> None:
         'separately choose another --model_dir.', options.model_dir,
         ', '.join(changed))
   if not known or before != now:
-    path.write_text(json.dumps([*known, now], indent=2) + '\n')
+    event_files.write_whole(path, json.dumps([*known, now], indent=2) + '\n')
 
 
 def make_estimator(options: TpuOptions, num_classes: int):

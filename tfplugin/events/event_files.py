@@ -173,3 +173,14 @@ def read_object(path: str | os.PathLike) -> dict[str, Any]:
   except (OSError, ValueError):
     return {}
   return value if isinstance(value, dict) else {}
+
+
+def write_whole(path: str | os.PathLike, text: str) -> None:
+  """Writes a file; an OSError, as on a full disk, leaves it as it was."""
+  path = pathlib.Path(path)
+  new = path.with_suffix('.tmp')
+  try:
+    new.write_text(text)
+    new.replace(path)
+  finally:
+    new.unlink(missing_ok=True)

@@ -103,13 +103,8 @@ def write(path: pathlib.Path, tasks: Sequence[TaskSummary],
   An OSError, as on a full disk, leaves the file as it was.
   """
   newest = event_files.read_object(path)
-  new = path.with_suffix('.tmp')
-  try:
-    new.write_text(json.dumps({
-        'version': VERSION, 'error': error,
-        'tasks': [task._asdict() for task in tasks],
-        'earlier': [*newest.pop('earlier', ()), newest] if newest else [],
-    }, indent=2) + '\n')
-    new.replace(path)
-  finally:
-    new.unlink(missing_ok=True)
+  event_files.write_whole(path, json.dumps({
+      'version': VERSION, 'error': error,
+      'tasks': [task._asdict() for task in tasks],
+      'earlier': [*newest.pop('earlier', ()), newest] if newest else [],
+  }, indent=2) + '\n')
