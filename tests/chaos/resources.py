@@ -38,10 +38,6 @@ falls in part.
 | --- | --- | --- | --- | --- | --- |
 {rows}
 
-A worker keeps two descriptors for each lost server. They are of the gRPC of
-TensorFlow 2.15, also in a program without tfplugin. TensorFlow 2.21 does not
-keep them, nor does 2.15 with `GRPC_POLL_STRATEGY=epoll1` in the environment.
-
 The directory of the run had {first} files after ten minutes, and {last} at the
 end: a task that starts begins a new file for TensorBoard. Its
 [report](report.md) took {report_secs:.0f} s, and has {report_mb:.1f} MB."""
