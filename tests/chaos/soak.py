@@ -88,9 +88,9 @@ variables](reliability.md#a-parameter-server-is-lost). There is a save every
 _HOURS = """\
 Written by `make soak ARGS='{arguments}'` with TensorFlow
 {tensorflow}: the same run with fewer faults, so that a process lives long.
-{number} faults in {wall:.0f} s, {rate:.0f} an hour. Starts from the checkpoint of
-an earlier part: {num_continued}. At the end, at step {last_step}, {part} of {num_trains} workers trained. The global step fell by at
-most {fall}.
+{number} faults in {wall:.0f} s, {rate:.0f} an hour. Starts from the
+checkpoint of an earlier part: {num_continued}. At the end, at step {last_step},
+{part} of {num_trains} workers trained. The global step fell by at most {fall}.
 
 | victim | faults | goodput | a victim trains again, s: median, longest |
 | --- | --- | --- | --- |
