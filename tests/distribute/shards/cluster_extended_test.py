@@ -46,12 +46,16 @@ def _run(directory, mode, gradients, **settings):
     np.savez(directory / f'{index}.npz', **each)
   workers = [f'127.0.0.1:{port}' for port in ports.pick_free(len(gradients))]
   meeting, = ports.pick_free(1)
+  return _run_at(workers, {cluster_config.HOROVOD_PORT_VARIABLE: str(meeting)},
+                 directory, mode, settings)
+
+
+def _run_at(workers, variables, directory, mode, settings):
   processes = []
   try:
     for index in range(len(workers)):
       environment = {
-          **os.environ, 'PYTHONPATH': _ROOT,
-          cluster_config.HOROVOD_PORT_VARIABLE: str(meeting),
+          **os.environ, 'PYTHONPATH': _ROOT, **variables,
           'TF_CONFIG': json.dumps({'cluster': {'worker': workers}, 'task': {
               'type': 'worker', 'index': index}})}
       processes.append(subprocess.Popen(
@@ -151,6 +155,19 @@ def test_hooks_of_all_processes_read_the_step_before_it_advances(
   _skip_without(engine)
   found = _run_alike(tmp_path, mode, [_gradients(0)] * 2, engine=engine)
   assert found['steps'].tolist() == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_processes_of_several_machines_meet_without_a_variable(tmp_path):
+  """At the port after the last one in TF_CONFIG."""
+  _skip_without('horovod')
+  own, *others = sorted(ports.pick_free(20))
+  last = next(port for port in others if ports.is_free(port + 1))
+  for index in range(2):
+    np.savez(tmp_path / f'{index}.npz', small=np.array([1.0, index]))
+  found, _ = _run_at([f'127.0.0.1:{own}', f'127.0.0.2:{last}'], {}, tmp_path,
+                     'function', {'engine': 'horovod'})
+  np.testing.assert_array_equal([each['small'] for each in found],
+                                [[2.0, 1.0]] * 2)
 
 
 def test_bfloat16_has_the_range_of_float32(tmp_path):

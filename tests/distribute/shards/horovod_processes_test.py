@@ -147,8 +147,9 @@ def test_without_a_variable_all_take_the_port_after_the_last(monkeypatch):
   monkeypatch.setattr(horovod_processes, '_wait_for',
                       lambda who, name, host, port: asked.append((host, port)))
   for index in range(2):
-    _fake(monkeypatch, index, 2)
+    horovod = _fake(monkeypatch, index, 2)
     horovod_processes.join(_task(index, (2230, 2223), 'a.host'))
+    assert horovod.environment[cluster_config.HOROVOD_PORT_VARIABLE] == '2231'
   assert (served, asked) == ([('', 2231)], [('a.host', 2231)])
 
 

@@ -116,6 +116,7 @@ def _description(task: cluster_task.ClusterTask) -> dict[str, str]:
       'HOROVOD_HOSTNAME': task.name,
       'HOROVOD_CONTROLLER': 'gloo', 'HOROVOD_CPU_OPERATIONS': 'gloo',
       'HOROVOD_GLOO_RENDEZVOUS_ADDR': host,
+      cluster_config.HOROVOD_PORT_VARIABLE: str(port),
       'HOROVOD_GLOO_TIMEOUT_SECONDS': os.environ.get(
           'HOROVOD_GLOO_TIMEOUT_SECONDS', f'{_LIMIT_SECS:.0f}'),
       **({'HOROVOD_GLOO_IFACE': 'lo'}
