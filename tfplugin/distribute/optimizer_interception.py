@@ -7,6 +7,7 @@ base class. An active interception replaces each such call, for every optimizer
 and every source of gradients:
 
   optimizer.apply_gradients(...)  ->  wrap(optimizer).apply_gradients(...)
+                           or by      rule(optimizer.apply_gradients, ...)
 
 The wrapper is called as if the function had called it. No strategy and no
 variable is made, and TensorFlow's state for the function does not change.
@@ -47,28 +48,33 @@ _innermost = per_graph.ContextValue(None)
 class Interception:
   """Wrapper of the optimizers that are applied while it is active.
 
-  `honoured` lists the optimizers left alone because they are wrapped already.
-  `audit` records the updates by wrappers, of all trainable variables and of the
-  global step.
+  `is_applied` says whether the function has applied an optimizer. `honoured`
+  lists the optimizers left alone because they are wrapped already. `audit`
+  records the updates by wrappers, of all trainable variables and of the global
+  step.
   """
 
   def __init__(self, wrap: Callable[[tf1.train.Optimizer], Any], kind: type,
                only: Callable[[tf1.train.Optimizer], bool] = lambda _: True,
-               is_whole: bool = False):
+               is_whole: bool = False, rule: Callable | None = None):
     """Prepares one use.
 
     `wrap` makes a wrapper, once for each optimizer. An optimizer of the class
     `kind`, or with one inside, is left alone. `only` says whether to intercept
     an optimizer at all. If an optimizer contains another one, the inner one is
-    wrapped; with `is_whole` the outer one is, with all that it writes.
+    wrapped; with `is_whole` the outer one is, with all that it writes. A `rule`
+    needs no wrapper: it gets the `apply_gradients` of the optimizer itself, and
+    the arguments.
     """
     self._wrap = wrap
     self._kind = kind
     self._only = only
     self.is_whole = is_whole
+    self._rule = rule
     self._outer = None
     self._strategy = None
     self._by_optimizer = {}
+    self.is_applied = False
     self.honoured = []
     self.audit = update_audit.UpdateAudit()
 
@@ -99,9 +105,12 @@ class Interception:
     step = tf1.train.get_global_step()
     with _innermost.being(self._outer), self.audit.passing([
         *tf1.trainable_variables(), *([] if step is None else [step])]):
+      self.is_applied = True
       if holds(optimizer, self._kind):
         self.honoured.append(optimizer)
         return apply_gradients(*args, **kwargs)
+      if self._rule is not None:
+        return self._rule(apply_gradients, *args, **kwargs)
       if optimizer not in self._by_optimizer:
         self._by_optimizer[optimizer] = self._wrap(optimizer)
       return self._by_optimizer[optimizer].apply_gradients(*args, **kwargs)

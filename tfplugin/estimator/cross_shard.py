@@ -152,12 +152,6 @@ def cross_shard(
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
 
 
-class _PlainOptimizer(_Optimizer):
-  """Wrapper of a model_fn's plain optimizer, for gradients or their sums."""
-
-  _sums_totals = False
-
-
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 reduction: str, groups: shard_reduction.GroupAssignment,
                 broadcast: Collection[str]):
@@ -167,20 +161,22 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
   assertions = shards.check_even(decorator_stack.CROSS_SHARD)
+  strategy = shared_shards.SharedShards(
+      devices, reduction=reduction, group_assignment=groups)
+  # One device may be a shard of another kind: a process of Horovod.
+  rule = strategy.extended.apply_sums if len(devices) > 1 else None
+  wrap = functools.partial(
+      _Optimizer, reduction=reduction, group_assignment=groups)
 
   def build(shard: int):
     own = {'features': shards.features[shard], 'labels': shards.labels[shard]}
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
-    wrap = functools.partial(
-        _PlainOptimizer, reduction=reduction, group_assignment=groups)
     return decorator_stack.intercepted(
         functools.partial(call, **own), optimizer_interception.Interception(
-            wrap, _Optimizer, is_whole=True),
+            wrap, _Optimizer, is_whole=True, rule=rule),
         decorator_stack.CROSS_SHARD, 'tfplugin.CrossShardOptimizer(opt)')
 
-  strategy = shared_shards.SharedShards(
-      devices, reduction=reduction, group_assignment=groups)
   _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
   # The mean over the groups of each group's mean or sum.
   spec = shard_specs.reduce_specs(

@@ -244,7 +244,7 @@ def test_gradients_are_summed_over_a_group_or_averaged(behavior, group, total):
       return optimizer.apply_gradients([(gradient, v)])
     with strategy.extended.applying_sums:
       return optimizer.apply_gradients(
-          [(strategy.extended.sum_over(group, True, gradient), v)])
+          [(strategy.extended.sum_over(group, gradient), v)])
 
   with tf.Graph().as_default(), tf1.Session() as session:
     _, (first, *_) = strategy.build(fn)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -11,10 +12,13 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
+from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
+from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import shard_writes
@@ -58,6 +62,9 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     count = len(devices)
     size = shard_reduction.group_size(group_assignment, count)
     self.num_shards = count
+    self.groups = group_assignment or [range(count)]
+    # It updates the variables, as in the checkpoint of a TPU.
+    self.first_group = next(group for group in self.groups if 0 in group)
     self.loss_weights = loss_weights or [1.0 / size] * count
     self.group_assignment = group_assignment
     self._divides_loss = reduction is not None
@@ -101,15 +108,14 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
 
   def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
     """Makes writes, reports and mean losses hold for the whole batch."""
-    groups = self.group_assignment or [range(self.num_shards)]
-    group = next(group for group in groups if 0 in group)
+    group = self.first_group
     run.record.check_no_accumulators()
     run.record.check_no_stores()
     write_audit.settle(run, group, first_alone=getattr(
         result, 'train_op', None) is not None)
     write_audit.show_batch_values(
         run, group, getattr(result, 'loss', None))
-    for group in groups:
+    for group in self.groups:
       shard_loss.share_denominators(
           [run.record.ops_of(shard) for shard in group],
           [self.loss_weights[shard] for shard in group])
@@ -133,15 +139,37 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         devices[0] if len(devices) == 1 else _PARAMETER_DEVICE,
         cross_device_ops=tf.distribute.ReductionToOneDevice())
 
-  def sum_over(self, group: Sequence[int], sums_totals: bool,
-               gradient: Any) -> Any:
+  def apply_sums(self, apply_gradients: Callable,
+                 grads_and_vars: types.GradsAndVars,
+                 global_step: tf.Variable | None = None,
+                 name: str | None = None,
+                 skip_gradients_aggregation: bool = False, **more: Any):
+    """Applies the sums of the gradients over the group of shard 0.
+
+    Every shard calls it in place of its optimizer's `apply_gradients`. A
+    gradient that is a sum over the shards is not summed again.
+    """
+    more.update(global_step=global_step, name=name)
+    if skip_gradients_aggregation:
+      return apply_gradients(
+          grads_and_vars, skip_gradients_aggregation=True, **more)
+    if horovod_processes.MODULE in sys.modules:
+      # Raises if there are processes, too.
+      shards_here.shards_here('CrossShardOptimizer.apply_gradients')
+    group, are_in_total = (
+        self._container_strategy().first_group,
+        self._run.gradients.are_in_total)
+    sums = [(g if g is None else self.sum_over(
+        group[:1] if are_in_total(g) else group, g), v)
+            for g, v in grads_and_vars]
+    with self.applying_sums:
+      return apply_gradients(sums, **more)
+
+  def sum_over(self, group: Sequence[int], gradient: Any) -> Any:
     """Returns the sum of a gradient over the shards of `group`.
 
-    Every shard calls it. `sums_totals` says whether a gradient that is a sum
-    over the shards is summed again.
+    Every shard calls it.
     """
-    if not sums_totals and self._run.gradients.are_in_total(gradient):
-      group = group[:1]
     self._run.warn_of_own_change(gradient)
     if self._run.branches.is_here():
       # The update that follows refuses it, unless all shards have the same.
