@@ -19,6 +19,7 @@ from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator import shard_specs
 from tfplugin.ops import batch_parts
@@ -64,6 +65,7 @@ def with_context(model_fn: types.ModelFn) -> types.ModelFn:
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
+  decorator_stack.check_no_strategy('ShardedTPUEstimator')
   num_shards = len(devices)
   shards = batch_sharding.split_batch(
       call.arguments['features'], call.arguments.get('labels'), num_shards)

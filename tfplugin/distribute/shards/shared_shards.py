@@ -35,8 +35,8 @@ _NONE = (None, tf.VariableAggregation.NONE)
 _MEAN = tf.distribute.ReduceOp.MEAN
 
 
-class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
-                   tf1.distribute.Strategy, tf.distribute.Strategy):
+class SharedShards(shard_loss.ScalesLoss, tf1.distribute.Strategy,
+                   tf.distribute.Strategy):
   """Strategy that builds a function once per shard, with shared variables.
 
   As on TPU, each shard computes a separate loss and its gradients. The shards
@@ -44,6 +44,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   worker of parameter servers can have shards, and a device can be named twice.
   """
 
+  described_as = 'SharedShards'
   # TensorFlow's extended classes read it: the first of the collective keys.
   _collective_key_base = 0
 
@@ -249,9 +250,10 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         values, self._container_strategy().loss_weights)
 
   def _update(self, var, fn, args, kwargs, group):
-    refusals.refuse_keras_3_update(
-        fn, self._container_strategy(),
-        'in a graph it returns nothing that a session could run')
+    if _tf_internals.keras_3_module_of(fn) is not None:
+      refusals.refuse_keras_3_update(
+          fn, self._container_strategy(),
+          'in a graph it returns nothing that a session could run')
     if _tf_internals.is_distributed_variable(var):
       return super()._update(var, fn, args, kwargs, group)
     # Made before the shards, such as Estimator's global step.
