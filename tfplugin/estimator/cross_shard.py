@@ -167,20 +167,19 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   rule = strategy.extended.apply_sums if len(devices) > 1 else None
   wrap = functools.partial(
       _Optimizer, reduction=reduction, group_assignment=groups)
-
-  def build(shard: int):
-    own = {'features': shards.features[shard], 'labels': shards.labels[shard]}
+  batch, calls = list(zip(shards.features, shards.labels)), []
+  for features, labels in batch:
+    own = {'features': features, 'labels': labels}
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
-    return decorator_stack.intercepted(
-        functools.partial(call, **own), optimizer_interception.Interception(
+    calls.append(functools.partial(
+        decorator_stack.intercepted, functools.partial(call, **own),
+        optimizer_interception.Interception(
             wrap, _Optimizer, is_whole=True, rule=rule),
-        decorator_stack.CROSS_SHARD, 'tfplugin.CrossShardOptimizer(opt)')
-
-  _, specs = strategy.build(build, list(zip(shards.features, shards.labels)))
+        decorator_stack.CROSS_SHARD, 'tfplugin.CrossShardOptimizer(opt)'))
   # The mean over the groups of each group's mean or sum.
   spec = shard_specs.reduce_specs(
-      call.mode, specs,
+      call.mode, strategy.build(calls, batch).results,
       [strategy.divided_by_keras / len(devices)] * len(devices),
       part_of_loss=strategy.part_of_loss)
   return spec._replace(train_op=tf.group(spec.train_op, *assertions))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -82,8 +83,10 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
       return call(features=shards.features[shard], labels=shards.labels[shard],
                   **_shard_params(call.arguments, num_shards))
 
-  run, specs = shared_shards.SharedShards(devices, shares, shares).build(
-      build, list(zip(shards.features, shards.labels)))
+  run = shared_shards.SharedShards(devices, shares, shares).build(
+      [functools.partial(build, shard) for shard in range(num_shards)],
+      list(zip(shards.features, shards.labels)))
+  specs = run.results
   _check_no_tpu_sums(run, num_shards)
   shard_specs.check_specs(specs)
   if assertions:

@@ -68,7 +68,8 @@ class SharedShards(shard_loss.ScalesLoss, tf1.distribute.Strategy,
     self.first_group = next(group for group in self.groups if 0 in group)
     self.loss_weights = loss_weights or [1.0 / size] * count
     self.group_assignment = group_assignment
-    self._divides_loss = reduction is not None
+    # A weight divides means, but SUM losses are multiplied.
+    self.divides_loss = reduction is not None
     self.reduced_together = size if reduction == shard_reduction.MEAN else 1
     # 1: the weight of a shard divides its loss.
     self.divided_by_keras = 1 if reduction is None else size
@@ -81,31 +82,16 @@ class SharedShards(shard_loss.ScalesLoss, tf1.distribute.Strategy,
     return self.divided_by_keras if shard_models.is_in_shard() else (
         self.num_shards)
 
-  def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
-    """See base class; a weight divides means, but SUM losses are multiplied."""
-    if self._divides_loss:
-      return super().part_of_loss(loss)
-    return shard_loss.with_whole_sums(loss, self.num_shards)
-
-  def build(self, fn: Callable[[int], Any],
-            batch: Sequence[Any] | None = None,
-            ) -> tuple[shard_run.ShardRun, list[Any]]:
-    """Returns the run of the shards, and the result of `fn(shard)` in each."""
-    runs, results = [], []
-
-    def build_one(shard: int, rows: Any) -> None:
-      del rows
-      runs.append(shard_run.current())
-      results.append(fn(shard))
-
+  def build(self, calls: Sequence[Callable[[], Any]],
+            batch: Sequence[Any] | None = None) -> shard_run.ShardRun:
+    """Returns the run that made the call of each shard, with the results."""
     with self.scope():
-      self.extended.call_for_each_replica(
-          tf.autograph.experimental.do_not_convert(build_one), args=(
-              _tf_internals.per_replica(range(self.num_shards)),
-              _tf_internals.per_replica(batch or [()] * self.num_shards)))
+      run = self.extended.call_for_each_replica(shard_run.call, args=(
+          _tf_internals.per_replica(calls),
+          _tf_internals.per_replica(batch or [()] * self.num_shards)))
       if self.num_shards > 1:
-        self._make_one_batch(runs[0], results[0])
-    return runs[0], results
+        self._make_one_batch(run, run.results[0])
+    return run
 
   def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
     """Makes writes, reports and mean losses hold for the whole batch."""
