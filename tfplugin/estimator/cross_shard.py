@@ -145,8 +145,10 @@ def cross_shard(
   def run(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
-    names = devices or local_devices.local_devices()
-    shard_reduction.check_groups(group_assignment, len(names))
+    names = devices
+    if devices is None:
+      names = local_devices.local_devices()
+      shard_reduction.check_groups(group_assignment, len(names))
     return _run_shards(call, names, reduction, group_assignment, broadcast)
 
   return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)

@@ -58,14 +58,14 @@ class SharedShards(shard_loss.ScalesLoss, tf1.distribute.Strategy,
     `loss_weights` are the factors of the shards' losses and gradients.
     `shares_of_rows` are the shares of the shards in the rows of the batch. Both
     default to a mean. With a `reduction`, MEAN or SUM over a group, the
-    optimizers of a shard minimise its part of the loss instead.
+    optimizers of a shard minimise its part of the loss instead. The groups are
+    checked already.
     """
-    count = len(devices)
-    size = shard_reduction.group_size(group_assignment, count)
-    self.num_shards = count
+    count = self.num_shards = len(devices)
     self.groups = group_assignment or [range(count)]
     # It updates the variables, as in the checkpoint of a TPU.
     self.first_group = next(group for group in self.groups if 0 in group)
+    size = len(self.first_group)
     self.loss_weights = loss_weights or [1.0 / size] * count
     self.group_assignment = group_assignment
     # A weight divides means, but SUM losses are multiplied.
