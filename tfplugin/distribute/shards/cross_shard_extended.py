@@ -142,10 +142,19 @@ class GroupReduction(met_updates.MetUpdates):
     return variable
 
   def _check_copies_of(self, variable: tf.Variable) -> None:
-    """Makes writes of shards to a new variable writes of the batch value."""
+    """Notes the copies of a new variable, which must stay the same."""
     copies = same_values.Copies([copy.handle for copy in variable.values])
     if variable.aggregation in (None, tf.VariableAggregation.NONE):
-      shard_writes.use_batch_values(variable, copies)
+      self._write_batch_values(variable, copies)
+
+  def _write_batch_values(self, variable: tf.Variable,
+                          copies: same_values.Copies | None = None) -> None:
+    """Makes writes of shards to a new variable writes of the batch value."""
+    _tf_internals.mix_in(
+        variable, shard_writes.BatchWrites, tfplugin_copies=copies,
+        # Statistics of Keras 3 are means over the replicas, as in Keras 2.
+        tfplugin_is_mean=variable.dtype.is_floating and (
+            _tf_internals.is_asked_by_keras_3()))
 
   def _call_for_each_replica(self, fn, args, kwargs):
     with self._container_strategy().scaling_losses():

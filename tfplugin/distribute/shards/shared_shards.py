@@ -21,7 +21,6 @@ from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
@@ -199,7 +198,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     if isinstance(variable, _tf_internals.MirroredVariable):
       _tf_internals.use_one_copy(variable)
       if not has_rule:
-        shard_writes.use_batch_values(variable)
+        self._write_batch_values(variable)
     return variable
 
   def _check_copies_of(self, variable: tf.Variable) -> None:
