@@ -22,7 +22,9 @@ from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import shard_specs
+from tfplugin.estimator.cross_shard import check_specs
+from tfplugin.estimator.cross_shard import concat_outputs
+from tfplugin.estimator.cross_shard import reduce_specs
 from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
@@ -88,14 +90,14 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
       list(zip(shards.features, shards.labels)))
   specs = run.results
   _check_no_tpu_sums(run, num_shards)
-  shard_specs.check_specs(specs)
+  check_specs(specs)
   if assertions:
     specs[0] = specs[0]._replace(
         train_op=tf.group(specs[0].train_op, *assertions))
-  return shard_specs.reduce_specs(
+  return reduce_specs(
       call.mode, specs, shares, concat if isinstance(
           specs[0], tf1.estimator.tpu.TPUEstimatorSpec) else (
-              shard_specs.concat))
+              concat_outputs))
 
 
 def _check_no_tpu_sums(run: shard_run.ShardRun, num_shards: int) -> None:
@@ -129,11 +131,11 @@ def _shard_params(arguments: dict[str, Any],
 
 
 def concat(name: str, values: Sequence[Any]) -> Any:
-  """Concatenates as `shard_specs.concat`, but refuses scalars that differ.
+  """Concatenates as `concat_outputs`, but refuses scalars that differ.
 
   A TPU refuses every scalar here.
   """
-  result = shard_specs.concat(name, values)
+  result = concat_outputs(name, values)
   for leaves in zip(*map(tf.nest.flatten, values)):
     if tf.convert_to_tensor(leaves[0]).shape.rank == 0 and (
         not same_values.are_same(leaves)):
