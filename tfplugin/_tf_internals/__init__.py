@@ -159,6 +159,7 @@ from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import seeds_by_replica
 from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import StartedVariable
+from tfplugin._tf_internals.strategies import step_operation
 from tfplugin._tf_internals.strategies import StepOperations
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable

@@ -308,7 +308,8 @@ class PackedClippingExtended(ClippingExtended, packed_steps.PackedSteps):
 
 
 class MirroredClippingExtended(ClippingExtended,
-                               mirrored_variables.MirroredInGraph):
+                               mirrored_variables.MirroredInGraph,
+                               met_updates.MetUpdates):
   """Mixin before an extended class that has a copy per device."""
 
 

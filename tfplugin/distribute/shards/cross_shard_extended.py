@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
+from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
@@ -31,11 +32,12 @@ tf1 = tf.compat.v1
 _SUM = tf.distribute.ReduceOp.SUM
 
 
-class GroupReduction(met_updates.MetUpdates):
+class GroupReduction:
   """Mixin that reduces gradients over groups, other values over all replicas.
 
-  It goes before one of TensorFlow's extended classes. A v1 optimizer reduces
-  gradients to variables, `all_reduce` reduces values to devices.
+  It goes before one of TensorFlow's extended classes, and before `MetUpdates`
+  where variables have copies. A v1 optimizer reduces gradients to variables,
+  `all_reduce` reduces values to devices.
   """
 
   _alone = None  # Shards synchronize in branches if they make the same calls.
@@ -319,6 +321,7 @@ def _is_in_replica() -> bool:
 
 
 class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
+                    met_updates.MetUpdates, untuned_inputs.UntunedInputs,
                     _tf_internals.MirroredExtended):
   """The devices of one host."""
 

@@ -172,6 +172,11 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         branching.labelled('the sum of a gradient over shards', merge),
         args=(gradient,))
 
+  def update(self, var, fn, args=(), kwargs=None, group=True):
+    """Updates `var` as `tf.distribute.StrategyExtended.update`."""
+    return _tf_internals.step_operation(
+        fn, group, super().update(var, fn, args, kwargs, group))
+
   def check_branch(self, label: str) -> None:
     """Accepts every call: there is one copy of a variable to update."""
 
@@ -180,10 +185,6 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     self._run.models = models
     with models.building():
       return self._in_shards(fn, args, kwargs)
-
-  def _meeting(self, fn: Callable) -> Callable:
-    # The optimizer gets the sums already.
-    return fn
 
   def _create_variable(self, next_creator, **kwargs):
     # All shards add to a metric's variable once, as to any other.
