@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -245,6 +247,32 @@ def test_one_shard_is_one_device(behavior):
   decorated_models.assert_equal(
       decorated_models.train(cross_shard(devices=['/cpu:0'])(model_fn)),
       decorated_models.train(model_fn))
+
+
+@pytest.mark.parametrize('devices', (DEVICES, DEVICES[:1]))
+def test_shards_in_processes_of_horovod_are_refused(monkeypatch, devices):
+  summed = []
+
+  def allreduce(x, op):
+    summed.append(op)
+    return x
+
+  def model_fn(features, labels, mode):
+    # A model_fn may be the first that imports it.
+    monkeypatch.setitem(sys.modules, 'horovod.tensorflow', (
+        types.SimpleNamespace(
+            is_initialized=lambda: True, size=lambda: 2, rank=lambda: 0,
+            allreduce=allreduce, Sum='sum')))
+    return decorated_models.regression(make_optimizer=_sgd)(
+        features, labels, mode)
+
+  decorated = cross_shard(model_fn, devices=devices)
+  if len(devices) == 1:
+    decorated_models.train(decorated)
+    assert set(summed) == {'sum'}
+    return
+  with pytest.raises(RuntimeError, match='2 shards, and 2 processes of Horo'):
+    decorated_models.train(decorated)
 
 
 @pytest.mark.parametrize('change', (

@@ -207,3 +207,12 @@ def test_a_tensor_named_loss_is_that_of_all_shards(behavior, make_spec):
         features=tf.constant(_X), labels=None,
         mode=tf.estimator.ModeKeys.TRAIN)
     assert session.run('loss:0') == 2.5
+
+
+def test_strategy_around_it_is_refused():
+  with tf.Graph().as_default(), tf.distribute.OneDeviceStrategy(
+      '/cpu:0').scope(), pytest.raises(
+          RuntimeError, match='`ShardedTPUEstimator` must not be used inside'):
+    tpu_shards.shard_model_fn(_model_fn, 2, ['/cpu:0'])(
+        features=tf.constant(_X), labels=tf.constant(_X),
+        mode=tf.estimator.ModeKeys.TRAIN, params={'batch_size': 4})

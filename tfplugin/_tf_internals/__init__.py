@@ -127,11 +127,11 @@ from tfplugin._tf_internals.rows.row_ops import Rows
 from tfplugin._tf_internals.rows.row_ops import sizes_as_ops
 from tfplugin._tf_internals.saving import list_checkpoint
 from tfplugin._tf_internals.saving import make_sliceable
+from tfplugin._tf_internals.saving import mix_in
 from tfplugin._tf_internals.saving import save_slice_info_of
 from tfplugin._tf_internals.saving import saveables_of_copies
 from tfplugin._tf_internals.saving import set_save_slice_info
 from tfplugin._tf_internals.saving import split_of
-from tfplugin._tf_internals.saving import subclass
 from tfplugin._tf_internals.saving import variables_by_saved_name
 from tfplugin._tf_internals.strategies import AggregatingVariable
 from tfplugin._tf_internals.strategies import CollectiveAllReduceExtended
@@ -159,6 +159,7 @@ from tfplugin._tf_internals.strategies import regroup
 from tfplugin._tf_internals.strategies import seeds_by_replica
 from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import StartedVariable
+from tfplugin._tf_internals.strategies import step_operation
 from tfplugin._tf_internals.strategies import StepOperations
 from tfplugin._tf_internals.strategies import strategy_with_mixins
 from tfplugin._tf_internals.strategies import SyncOnReadVariable

@@ -212,6 +212,12 @@ class _SliceableVariable:
         subclass(kind, _SlicedVariable))
 
 
+def mix_in(variable: tf.Variable, mixin: type, **attributes: object) -> None:
+  """Puts a class before that of `variable`, and sets attributes of it."""
+  variable.__class__ = subclass(mixin, type(variable))
+  vars(variable).update(attributes)
+
+
 @functools.cache
 def subclass(*bases: type) -> type:
   """Returns one class for the same bases, named like the variable's class."""
@@ -228,4 +234,4 @@ def make_sliceable(variable: tf.Variable) -> None:
   """
   if (distribute_utils.is_distributed_variable(variable) and
       not tf1.executing_eagerly_outside_functions()):
-    variable.__class__ = subclass(_SliceableVariable, type(variable))
+    mix_in(variable, _SliceableVariable)

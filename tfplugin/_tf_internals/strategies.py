@@ -159,10 +159,15 @@ class StepOperations:
 
   def update(self, var, fn, args=(), kwargs=None, group=True):
     """Updates `var` as `tf.distribute.StrategyExtended.update`."""
-    result = super().update(var, fn, args, kwargs, group)
-    if group and fn is tf1.assign_add and not tf.executing_eagerly():
-      return getattr(result, 'op', result)
-    return result
+    return step_operation(
+        fn, group, super().update(var, fn, args, kwargs, group))
+
+
+def step_operation(fn: Callable, group: bool, result: object) -> object:
+  """Returns the result of `update`; that of a step is an operation."""
+  if group and fn is tf1.assign_add and not tf.executing_eagerly():
+    return getattr(result, 'op', result)
+  return result
 
 
 def is_write(fn: Callable) -> bool:

@@ -213,4 +213,4 @@ class OneCopy:
 
 def use_one_copy(variable: tf.Variable) -> None:
   """Makes all replicas use the only copy of a `OneCopyExtended`'s variable."""
-  variable.__class__ = saving.subclass(OneCopy, type(variable))
+  saving.mix_in(variable, OneCopy)

@@ -7,10 +7,16 @@ base class. An active interception replaces each such call, for every optimizer
 and every source of gradients:
 
   optimizer.apply_gradients(...)  ->  wrap(optimizer).apply_gradients(...)
+                           or by      rule(optimizer.apply_gradients, ...)
 
 The wrapper is called as if the function had called it. No strategy and no
 variable is made, and TensorFlow's state for the function does not change.
 Interceptions nest: the outer one wraps the wrapper of the inner one.
+
+A program may write a variable in other ways, too: by an assignment, by another
+op, by an optimizer of another kind. The wrapper's rule would then silently not
+apply. So an audit records the ops that write inside a rule, and a train step
+with any other write is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 from typing import Callable
@@ -25,8 +32,8 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
 
@@ -44,33 +51,101 @@ _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 _innermost = per_graph.ContextValue(None)
 
 
+class UpdateAudit:
+  """Record of the writes of variables that a rule has handled."""
+
+  def __init__(self):
+    """Starts empty."""
+    # Names of operations, since an operation would keep its graph alive.
+    self._passed = per_graph.PerGraph()
+
+  def has_passed(self, operation: tf.Operation) -> bool:
+    """Returns whether an op was made inside `passing`."""
+    return operation.name in self._passed.get(operation.graph, ())
+
+  @contextlib.contextmanager
+  def passing(self, variables: Iterable[tf.Variable]) -> Iterator[None]:
+    """Records each op that is made inside it and writes one of `variables`."""
+    if tf.executing_eagerly():
+      yield
+      return
+    graph, variables = tf1.get_default_graph(), list(variables)
+    before = [set(_tf_internals.writes_of(v, graph)) for v in variables]
+    yield
+    for variable, old in zip(variables, before):
+      for write in _tf_internals.writes_of(variable, graph):
+        if write not in old:
+          self._passed.setdefault(write.op.graph, set()).add(write.op.name)
+
+  def unseen(self, train_op, variable: tf.Variable) -> Iterator[tf.Operation]:
+    """Yields the unaudited ops of a step, or graph, that write `variable`."""
+    writes = [write for write in _tf_internals.writes_of(
+        variable, tf1.get_default_graph())
+              if write.op is not variable.initializer and
+              not (self.has_passed(write.op) or OF_RULES.has_passed(write.op))]
+    if writes and train_op is not None:
+      step = graph_order.upstream(tf.nest.flatten(train_op))
+      writes = [write for write in writes if write.root in step]
+    yield from (write.op for write in writes)
+
+  def check(self, caller: str, train_op, variables: Iterable[tf.Variable],
+            rule: str) -> None:
+    """Raises ValueError if a train step writes a variable outside the rule."""
+    for variable in variables:
+      for operation in self.unseen(train_op, variable):
+        raise refusal(caller, variable, operation, rule)
+
+
+# The writes by rules themselves; other rules' audits accept them.
+OF_RULES = UpdateAudit()
+
+
+def refusal(caller: str, variable: tf.Variable, operation: tf.Operation,
+            rule: str) -> ValueError:
+  """Returns the error of `caller` for an update that bypasses its `rule`."""
+  return ValueError(
+      f'{caller} {rule}, so it must intercept every write of a trained '
+      f'variable. Received: a train step in which {operation.name} '
+      f'({operation.type}) writes `{variable.name}`. It is an assignment '
+      'outside of the optimizers, or of an optimizer that inherits or contains '
+      'the updates of another one. Derive an optimizer that assigns from '
+      '`tf.compat.v1.train.Optimizer` itself, with all of its writes in '
+      '`apply_gradients`. For other writes give the variable a `constraint`, '
+      'assign in a session hook, or make the variable with `trainable=False`.')
+
+
 class Interception:
   """Wrapper of the optimizers that are applied while it is active.
 
-  `honoured` lists the optimizers left alone because they are wrapped already.
-  `audit` records the updates by wrappers, of all trainable variables and of the
-  global step.
+  `is_applied` says whether the function has applied an optimizer. `honoured`
+  lists the optimizers left alone because they are wrapped already. `audit`
+  records the updates by wrappers, of all trainable variables and of the global
+  step.
   """
 
   def __init__(self, wrap: Callable[[tf1.train.Optimizer], Any], kind: type,
                only: Callable[[tf1.train.Optimizer], bool] = lambda _: True,
-               is_whole: bool = False):
+               is_whole: bool = False, rule: Callable | None = None):
     """Prepares one use.
 
     `wrap` makes a wrapper, once for each optimizer. An optimizer of the class
     `kind`, or with one inside, is left alone. `only` says whether to intercept
     an optimizer at all. If an optimizer contains another one, the inner one is
-    wrapped; with `is_whole` the outer one is, with all that it writes.
+    wrapped; with `is_whole` the outer one is, with all that it writes. A `rule`
+    needs no wrapper: it gets the `apply_gradients` of the optimizer itself, and
+    the arguments.
     """
     self._wrap = wrap
     self._kind = kind
     self._only = only
     self.is_whole = is_whole
+    self._rule = rule
     self._outer = None
     self._strategy = None
     self._by_optimizer = {}
+    self.is_applied = False
     self.honoured = []
-    self.audit = update_audit.UpdateAudit()
+    self.audit = UpdateAudit()
 
   @property
   def wrappers(self) -> list[tf1.train.Optimizer]:
@@ -99,9 +174,12 @@ class Interception:
     step = tf1.train.get_global_step()
     with _innermost.being(self._outer), self.audit.passing([
         *tf1.trainable_variables(), *([] if step is None else [step])]):
+      self.is_applied = True
       if holds(optimizer, self._kind):
         self.honoured.append(optimizer)
         return apply_gradients(*args, **kwargs)
+      if self._rule is not None:
+        return self._rule(apply_gradients, *args, **kwargs)
       if optimizer not in self._by_optimizer:
         self._by_optimizer[optimizer] = self._wrap(optimizer)
       return self._by_optimizer[optimizer].apply_gradients(*args, **kwargs)

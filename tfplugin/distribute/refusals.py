@@ -14,8 +14,8 @@ reason:
     within a process.
 
 Clipping and packed parameter servers refuse none. Under a decorator
-`decorator_stack.check_applied` refuses a Keras optimizer that is alone, and
-`update_audit.py` finds its writes beside other optimizers.
+`decorator_stack.check_applied` refuses a Keras optimizer that is alone, and the
+audit finds its writes beside other optimizers.
 """
 
 from __future__ import annotations

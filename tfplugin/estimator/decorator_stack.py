@@ -147,7 +147,7 @@ def check_no_strategy(decorator: str, remedy: str = '') -> None:
 def check_applied(interception: optimizer_interception.Interception,
                   decorator: str, wrapper: str) -> None:
   """Raises ValueError unless an optimizer of the model_fn was intercepted."""
-  if interception.wrappers or interception.honoured:
+  if interception.is_applied:
     return
   raise ValueError(
       f'`model_fn` below `{decorator}` must apply gradients with a '

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +20,11 @@ from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
-from tfplugin.estimator import shard_specs
+from tfplugin.estimator.cross_shard import check_specs
+from tfplugin.estimator.cross_shard import concat_outputs
+from tfplugin.estimator.cross_shard import reduce_specs
 from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
@@ -64,6 +68,7 @@ def with_context(model_fn: types.ModelFn) -> types.ModelFn:
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
+  decorator_stack.check_no_strategy('ShardedTPUEstimator')
   num_shards = len(devices)
   shards = batch_sharding.split_batch(
       call.arguments['features'], call.arguments.get('labels'), num_shards)
@@ -80,17 +85,19 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
       return call(features=shards.features[shard], labels=shards.labels[shard],
                   **_shard_params(call.arguments, num_shards))
 
-  run, specs = shared_shards.SharedShards(devices, shares, shares).build(
-      build, list(zip(shards.features, shards.labels)))
+  run = shared_shards.SharedShards(devices, shares, shares).build(
+      [functools.partial(build, shard) for shard in range(num_shards)],
+      list(zip(shards.features, shards.labels)))
+  specs = run.results
   _check_no_tpu_sums(run, num_shards)
-  shard_specs.check_specs(specs)
+  check_specs(specs)
   if assertions:
     specs[0] = specs[0]._replace(
         train_op=tf.group(specs[0].train_op, *assertions))
-  return shard_specs.reduce_specs(
+  return reduce_specs(
       call.mode, specs, shares, concat if isinstance(
           specs[0], tf1.estimator.tpu.TPUEstimatorSpec) else (
-              shard_specs.concat))
+              concat_outputs))
 
 
 def _check_no_tpu_sums(run: shard_run.ShardRun, num_shards: int) -> None:
@@ -124,11 +131,11 @@ def _shard_params(arguments: dict[str, Any],
 
 
 def concat(name: str, values: Sequence[Any]) -> Any:
-  """Concatenates as `shard_specs.concat`, but refuses scalars that differ.
+  """Concatenates as `concat_outputs`, but refuses scalars that differ.
 
   A TPU refuses every scalar here.
   """
-  result = shard_specs.concat(name, values)
+  result = concat_outputs(name, values)
   for leaves in zip(*map(tf.nest.flatten, values)):
     if tf.convert_to_tensor(leaves[0]).shape.rank == 0 and (
         not same_values.are_same(leaves)):

@@ -94,10 +94,6 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     `tf.compat.v1.tpu.CrossShardOptimizer`, the base class.
   """
 
-  # As on TPU. The subclass of the decorator leaves sums over the shards as they
-  # are.
-  _sums_totals = True
-
   def __init__(self,
                opt: types.Optimizer,
                reduction: str = shard_reduction.MEAN,
@@ -188,8 +184,8 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
           shards, grads_and_vars, global_step=global_step, name=name)
     with shards.applying_sums():
       return super().apply_gradients(
-          shards.sums(grads_and_vars, self._group_assignment,
-                      self._sums_totals), global_step, name)
+          shards.sums(grads_and_vars, self._group_assignment),
+          global_step, name)
 
   def _apply_in_replicas(self, shards: shards_here.Shards,
                          grads_and_vars: types.GradsAndVars, **arguments):

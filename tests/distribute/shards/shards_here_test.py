@@ -47,8 +47,9 @@ def _in_replicas(num_replicas, groups=None):
 def _in_shards(num_shards, groups=None):
   strategy = shared_shards.SharedShards(['/cpu:0'] * num_shards)
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, shards = strategy.build(
-        lambda shard: _look(tf.constant(float(shard)), groups))
+    shards = strategy.build([
+        lambda shard=shard: _look(tf.constant(float(shard)), groups)
+        for shard in range(num_shards)]).results
     values = session.run([applied for *_, applied in shards])
   assert all(shard[:-1] == shards[0][:-1] for shard in shards)
   return (*shards[0][:-1], [list(each) for each in zip(*values)])

@@ -6,6 +6,7 @@ Most of it is tested by shard_run_test.
 """
 
 import contextlib
+import functools
 
 import numpy as np
 import pytest
@@ -18,6 +19,10 @@ from tfplugin.distribute.towers import tower_strategy
 tf1 = tf.compat.v1
 
 
+def _calls(fn, count):
+  return [functools.partial(fn, shard) for shard in range(count)]
+
+
 def test_each_shard_knows_its_index_and_shares_the_variables(behavior):
   strategy = shared_shards.SharedShards(['/cpu:0', '/cpu:1'])
 
@@ -26,7 +31,7 @@ def test_each_shard_knows_its_index_and_shares_the_variables(behavior):
             strategy.num_replicas_in_sync, tf1.get_variable('w', []))
 
   with tf.Graph().as_default():
-    _, shards = strategy.build(fn)
+    shards = strategy.build(_calls(fn, 2)).results
     assert strategy.num_replicas_in_sync == 2
   assert [shard[:3] for shard in shards] == [(0, 0, 1), (1, 1, 1)]
   assert shards[0][3] is shards[1][3]
@@ -42,7 +47,7 @@ def test_a_mean_over_shards_has_their_weights(behavior, shares, mean):
   strategy = shared_shards.SharedShards(
       ['/cpu:0', '/cpu:1'], shares_of_rows=shares)
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, means = strategy.build(fn)
+    means = strategy.build(_calls(fn, 2)).results
     assert session.run(means) == [mean, mean]
 
 
@@ -141,7 +146,7 @@ def _after_scatter(scatter, aggregation, values=(1.0, 3.0)):
     return scatter(v, tf.constant([values[shard]]), tf.constant([1]))
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, (first, _) = strategy.build(fn)
+    first, _ = strategy.build(_calls(fn, 2)).results
     session.run(tf1.global_variables_initializer())
     session.run(first)
     return session.run(tf1.global_variables()[0]).tolist()
@@ -202,8 +207,7 @@ def test_rows_may_have_an_unknown_rank(behavior, name):
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_a_branch_that_returns_what_it_wrote_is_refused(
     behavior, use_resource, use):
-  def shard(index, pack):
-    del index
+  def shard(pack):
     v = tf1.get_variable('v', initializer=np.int64(5), trainable=False,
                          use_resource=use_resource)
     return tf.cond(go, lambda: pack(tf1.assign_sub(v, 1)),
@@ -214,11 +218,11 @@ def test_a_branch_that_returns_what_it_wrote_is_refused(
     with pytest.raises(TypeError, match=(
         'Received: a write to a variable in a branch. Return `tf.group')):
       shared_shards.SharedShards(['/cpu:0'] * 2).build(
-          lambda index: shard(index, use))
+          [functools.partial(shard, use)] * 2)
   with tf.Graph().as_default(), tf1.Session() as session:
     go = tf1.placeholder_with_default(True, [])
-    _, (first, _) = shared_shards.SharedShards(['/cpu:0'] * 2).build(
-        lambda index: shard(index, tf.group))
+    first, _ = shared_shards.SharedShards(['/cpu:0'] * 2).build(
+        [functools.partial(shard, tf.group)] * 2).results
     session.run(tf1.global_variables_initializer())
     session.run(first)
     session.run(first, {go: False})
@@ -244,10 +248,10 @@ def test_gradients_are_summed_over_a_group_or_averaged(behavior, group, total):
       return optimizer.apply_gradients([(gradient, v)])
     with strategy.extended.applying_sums:
       return optimizer.apply_gradients(
-          [(strategy.extended.sum_over(group, True, gradient), v)])
+          [(strategy.extended.sum_over(group, gradient), v)])
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, (first, *_) = strategy.build(fn)
+    first, *_ = strategy.build(_calls(fn, 3)).results
     session.run(tf1.global_variables_initializer())
     session.run(first)
     assert session.run(tf1.global_variables()[0]) == -total
@@ -256,7 +260,7 @@ def test_gradients_are_summed_over_a_group_or_averaged(behavior, group, total):
 def test_a_seed_draws_other_numbers_in_each_shard(behavior):
   strategy = shared_shards.SharedShards(['/cpu:0'] * 2)
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, drawn = strategy.build(
-        lambda shard: tf.nn.dropout(tf.ones([50]), 0.5, seed=1))
+    drawn = strategy.build(
+        [lambda: tf.nn.dropout(tf.ones([50]), 0.5, seed=1)] * 2).results
     first, second = session.run(drawn)
     assert (first != second).sum() > 10

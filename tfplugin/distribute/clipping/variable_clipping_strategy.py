@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_config
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
@@ -20,7 +21,6 @@ from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.updates import met_updates
-from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.ops import norm_clipping
 
@@ -280,7 +280,7 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
     for variable, operation in self.unseen_updates(
         result, _living(state.trained)):
       if state.dims_of(variable, self._clip_rules) is not None:
-        raise update_audit.refusal(
+        raise optimizer_interception.refusal(
             self._container_strategy().described_as, variable, operation,
             clip.AUDITED)
 
@@ -294,7 +294,7 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
     components, results = updated
     ids = None if self._clip_all_rows else clip.touched_ids(args)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
-    with tf.control_dependencies(done), update_audit.OF_RULES.passing(
+    with tf.control_dependencies(done), optimizer_interception.OF_RULES.passing(
         components):
       clipped = clip.clip(components, axes, self._clip_norm, ids).operation
     if not isinstance(result, (tf.Variable, tf.Tensor)):
@@ -308,7 +308,8 @@ class PackedClippingExtended(ClippingExtended, packed_steps.PackedSteps):
 
 
 class MirroredClippingExtended(ClippingExtended,
-                               mirrored_variables.MirroredInGraph):
+                               mirrored_variables.MirroredInGraph,
+                               met_updates.MetUpdates):
   """Mixin before an extended class that has a copy per device."""
 
 

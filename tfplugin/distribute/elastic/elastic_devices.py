@@ -12,9 +12,11 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
+from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import mirrored_variables
 
 tf1 = tf.compat.v1
@@ -88,6 +90,8 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 
 class ElasticDevicesExtended(elastic_steps.ElasticSteps,
                              mirrored_variables.MirroredInGraph,
+                             met_updates.MetUpdates,
+                             untuned_inputs.UntunedInputs,
                              _tf_internals.MirroredExtended):
   """StrategyExtended with a copy per device; all devices exchange at once."""
 

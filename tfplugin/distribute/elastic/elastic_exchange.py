@@ -17,6 +17,7 @@ from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import conditional_update
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
@@ -25,7 +26,6 @@ from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
@@ -307,7 +307,7 @@ class Exchange:
     """Returns the exchange, due or not, of the step with the number `start`."""
 
     def send(differences):
-      with update_audit.OF_RULES.passing(
+      with optimizer_interception.OF_RULES.passing(
           [v for pair in pairs for v in (*pair.copies, pair.center)]):
         moves = pair_moves.send_all(pairs, differences, self._use_locking)
       moves += tf.nest.flatten([advance() for _, advance in counters])

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
+from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
@@ -31,11 +32,12 @@ tf1 = tf.compat.v1
 _SUM = tf.distribute.ReduceOp.SUM
 
 
-class GroupReduction(met_updates.MetUpdates):
+class GroupReduction:
   """Mixin that reduces gradients over groups, other values over all replicas.
 
-  It goes before one of TensorFlow's extended classes. A v1 optimizer reduces
-  gradients to variables, `all_reduce` reduces values to devices.
+  It goes before one of TensorFlow's extended classes, and before `MetUpdates`
+  where variables have copies. A v1 optimizer reduces gradients to variables,
+  `all_reduce` reduces values to devices.
   """
 
   _alone = None  # Shards synchronize in branches if they make the same calls.
@@ -142,10 +144,19 @@ class GroupReduction(met_updates.MetUpdates):
     return variable
 
   def _check_copies_of(self, variable: tf.Variable) -> None:
-    """Makes writes of shards to a new variable writes of the batch value."""
+    """Notes the copies of a new variable, which must stay the same."""
     copies = same_values.Copies([copy.handle for copy in variable.values])
     if variable.aggregation in (None, tf.VariableAggregation.NONE):
-      shard_writes.use_batch_values(variable, copies)
+      self._write_batch_values(variable, copies)
+
+  def _write_batch_values(self, variable: tf.Variable,
+                          copies: same_values.Copies | None = None) -> None:
+    """Makes writes of shards to a new variable writes of the batch value."""
+    _tf_internals.mix_in(
+        variable, shard_writes.BatchWrites, tfplugin_copies=copies,
+        # Statistics of Keras 3 are means over the replicas, as in Keras 2.
+        tfplugin_is_mean=variable.dtype.is_floating and (
+            _tf_internals.is_asked_by_keras_3()))
 
   def _call_for_each_replica(self, fn, args, kwargs):
     with self._container_strategy().scaling_losses():
@@ -310,6 +321,7 @@ def _is_in_replica() -> bool:
 
 
 class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
+                    met_updates.MetUpdates, untuned_inputs.UntunedInputs,
                     _tf_internals.MirroredExtended):
   """The devices of one host."""
 

@@ -32,11 +32,13 @@ from tfplugin.ops import shard_reduction
 
 _MEAN = tf.distribute.ReduceOp.MEAN
 _LIMIT_SECS = 600.0
+# Imported if the program has processes.
+MODULE = 'horovod.tensorflow'
 
 
 def _initialised() -> Any | None:
   """Returns the module `horovod.tensorflow`, if it has been initialised."""
-  module = sys.modules.get('horovod.tensorflow')
+  module = sys.modules.get(MODULE)
   return module if module is not None and module.is_initialized() else None
 
 

@@ -64,6 +64,8 @@ class ScalesLoss:
   in a shard, too.
   """
 
+  # Otherwise weights of the shards divide it.
+  divides_loss = True
   # Prevents a second division by TensorFlow.
   _scale_loss_for_estimator = property(lambda self: False, lambda self, _: None)
 
@@ -85,6 +87,8 @@ class ScalesLoss:
     divided it by another number than `reduced_together`, or `tf.nn` by another
     one than the shards of a group.
     """
+    if not self.divides_loss:
+      return with_whole_sums(loss, self.num_shards)
     number = self.divided_by_keras
     if number != self.reduced_together:
       is_group = number == shard_reduction.group_size(

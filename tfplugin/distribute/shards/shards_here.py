@@ -86,14 +86,8 @@ class Shards:
         self._loss_divisor())
 
   def sums(self, grads_and_vars: types.GradsAndVars,
-           groups: shard_reduction.GroupAssignment,
-           sums_totals: bool = True) -> list:
-    """Returns (group's sum, variable) tuples; a gradient of None stays None.
-
-    `sums_totals` says whether a gradient that is a sum over shards which share
-    variables is summed again, as on TPU.
-    """
-    del sums_totals
+           groups: shard_reduction.GroupAssignment) -> list:
+    """Returns (group's sum, variable) tuples; a gradient of None stays None."""
     return [(g if g is None else self.sum(g, groups), v)
             for g, v in grads_and_vars]
 
@@ -156,12 +150,12 @@ class SharingReplicas(Replicas):
   group of shard 0.
   """
 
-  def sums(self, grads_and_vars, groups, sums_totals=True):
+  def sums(self, grads_and_vars, groups):
     """See base class."""
     group = next(group for group in groups or [range(self.size)]
                  if 0 in group)
     sum_over = tf.distribute.get_strategy().extended.sum_over
-    return [(g if g is None else sum_over(group, sums_totals, g), v)
+    return [(g if g is None else sum_over(group, g), v)
             for g, v in grads_and_vars]
 
   def applying_sums(self):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -11,13 +12,15 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
+from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
+from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
-from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import variable_arguments
@@ -31,8 +34,8 @@ _NONE = (None, tf.VariableAggregation.NONE)
 _MEAN = tf.distribute.ReduceOp.MEAN
 
 
-class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
-                   tf1.distribute.Strategy, tf.distribute.Strategy):
+class SharedShards(shard_loss.ScalesLoss, tf1.distribute.Strategy,
+                   tf.distribute.Strategy):
   """Strategy that builds a function once per shard, with shared variables.
 
   As on TPU, each shard computes a separate loss and its gradients. The shards
@@ -40,6 +43,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   worker of parameter servers can have shards, and a device can be named twice.
   """
 
+  described_as = 'SharedShards'
   # TensorFlow's extended classes read it: the first of the collective keys.
   _collective_key_base = 0
 
@@ -53,14 +57,18 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     `loss_weights` are the factors of the shards' losses and gradients.
     `shares_of_rows` are the shares of the shards in the rows of the batch. Both
     default to a mean. With a `reduction`, MEAN or SUM over a group, the
-    optimizers of a shard minimise its part of the loss instead.
+    optimizers of a shard minimise its part of the loss instead. The groups are
+    checked already.
     """
-    count = len(devices)
-    size = shard_reduction.group_size(group_assignment, count)
-    self.num_shards = count
+    count = self.num_shards = len(devices)
+    self.groups = group_assignment or [range(count)]
+    # It updates the variables, as in the checkpoint of a TPU.
+    self.first_group = next(group for group in self.groups if 0 in group)
+    size = len(self.first_group)
     self.loss_weights = loss_weights or [1.0 / size] * count
     self.group_assignment = group_assignment
-    self._divides_loss = reduction is not None
+    # A weight divides means, but SUM losses are multiplied.
+    self.divides_loss = reduction is not None
     self.reduced_together = size if reduction == shard_reduction.MEAN else 1
     # 1: the weight of a shard divides its loss.
     self.divided_by_keras = 1 if reduction is None else size
@@ -73,43 +81,27 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
     return self.divided_by_keras if shard_models.is_in_shard() else (
         self.num_shards)
 
-  def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
-    """See base class; a weight divides means, but SUM losses are multiplied."""
-    if self._divides_loss:
-      return super().part_of_loss(loss)
-    return shard_loss.with_whole_sums(loss, self.num_shards)
-
-  def build(self, fn: Callable[[int], Any],
-            batch: Sequence[Any] | None = None,
-            ) -> tuple[shard_run.ShardRun, list[Any]]:
-    """Returns the run of the shards, and the result of `fn(shard)` in each."""
-    runs, results = [], []
-
-    def build_one(shard: int, rows: Any) -> None:
-      del rows
-      runs.append(shard_run.current())
-      results.append(fn(shard))
-
+  def build(self, calls: Sequence[Callable[[], Any]],
+            batch: Sequence[Any] | None = None) -> shard_run.ShardRun:
+    """Returns the run that made the call of each shard, with the results."""
     with self.scope():
-      self.extended.call_for_each_replica(
-          tf.autograph.experimental.do_not_convert(build_one), args=(
-              _tf_internals.per_replica(range(self.num_shards)),
-              _tf_internals.per_replica(batch or [()] * self.num_shards)))
+      run = self.extended.call_for_each_replica(shard_run.call, args=(
+          _tf_internals.per_replica(calls),
+          _tf_internals.per_replica(batch or [()] * self.num_shards)))
       if self.num_shards > 1:
-        self._make_one_batch(runs[0], results[0])
-    return runs[0], results
+        self._make_one_batch(run, run.results[0])
+    return run
 
   def _make_one_batch(self, run: shard_run.ShardRun, result: Any) -> None:
     """Makes writes, reports and mean losses hold for the whole batch."""
-    groups = self.group_assignment or [range(self.num_shards)]
-    group = next(group for group in groups if 0 in group)
+    group = self.first_group
     run.record.check_no_accumulators()
     run.record.check_no_stores()
     write_audit.settle(run, group, first_alone=getattr(
         result, 'train_op', None) is not None)
     write_audit.show_batch_values(
         run, group, getattr(result, 'loss', None))
-    for group in groups:
+    for group in self.groups:
       shard_loss.share_denominators(
           [run.record.ops_of(shard) for shard in group],
           [self.loss_weights[shard] for shard in group])
@@ -133,15 +125,37 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         devices[0] if len(devices) == 1 else _PARAMETER_DEVICE,
         cross_device_ops=tf.distribute.ReductionToOneDevice())
 
-  def sum_over(self, group: Sequence[int], sums_totals: bool,
-               gradient: Any) -> Any:
+  def apply_sums(self, apply_gradients: Callable,
+                 grads_and_vars: types.GradsAndVars,
+                 global_step: tf.Variable | None = None,
+                 name: str | None = None,
+                 skip_gradients_aggregation: bool = False, **more: Any):
+    """Applies the sums of the gradients over the group of shard 0.
+
+    Every shard calls it in place of its optimizer's `apply_gradients`. A
+    gradient that is a sum over the shards is not summed again.
+    """
+    more.update(global_step=global_step, name=name)
+    if skip_gradients_aggregation:
+      return apply_gradients(
+          grads_and_vars, skip_gradients_aggregation=True, **more)
+    if horovod_processes.MODULE in sys.modules:
+      # Raises if there are processes, too.
+      shards_here.shards_here('CrossShardOptimizer.apply_gradients')
+    group, are_in_total = (
+        self._container_strategy().first_group,
+        self._run.gradients.are_in_total)
+    sums = [(g if g is None else self.sum_over(
+        group[:1] if are_in_total(g) else group, g), v)
+            for g, v in grads_and_vars]
+    with self.applying_sums:
+      return apply_gradients(sums, **more)
+
+  def sum_over(self, group: Sequence[int], gradient: Any) -> Any:
     """Returns the sum of a gradient over the shards of `group`.
 
-    Every shard calls it. `sums_totals` says whether a gradient that is a sum
-    over the shards is summed again.
+    Every shard calls it.
     """
-    if not sums_totals and self._run.gradients.are_in_total(gradient):
-      group = group[:1]
     self._run.warn_of_own_change(gradient)
     if self._run.branches.is_here():
       # The update that follows refuses it, unless all shards have the same.
@@ -158,6 +172,11 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         branching.labelled('the sum of a gradient over shards', merge),
         args=(gradient,))
 
+  def update(self, var, fn, args=(), kwargs=None, group=True):
+    """Updates `var` as `tf.distribute.StrategyExtended.update`."""
+    return _tf_internals.step_operation(
+        fn, group, super().update(var, fn, args, kwargs, group))
+
   def check_branch(self, label: str) -> None:
     """Accepts every call: there is one copy of a variable to update."""
 
@@ -166,10 +185,6 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     self._run.models = models
     with models.building():
       return self._in_shards(fn, args, kwargs)
-
-  def _meeting(self, fn: Callable) -> Callable:
-    # The optimizer gets the sums already.
-    return fn
 
   def _create_variable(self, next_creator, **kwargs):
     # All shards add to a metric's variable once, as to any other.
@@ -184,7 +199,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     if isinstance(variable, _tf_internals.MirroredVariable):
       _tf_internals.use_one_copy(variable)
       if not has_rule:
-        shard_writes.use_batch_values(variable)
+        self._write_batch_values(variable)
     return variable
 
   def _check_copies_of(self, variable: tf.Variable) -> None:
@@ -221,9 +236,10 @@ class SharedExtended(cross_shard_extended.GroupReduction,
         values, self._container_strategy().loss_weights)
 
   def _update(self, var, fn, args, kwargs, group):
-    refusals.refuse_keras_3_update(
-        fn, self._container_strategy(),
-        'in a graph it returns nothing that a session could run')
+    if _tf_internals.keras_3_module_of(fn) is not None:
+      refusals.refuse_keras_3_update(
+          fn, self._container_strategy(),
+          'in a graph it returns nothing that a session could run')
     if _tf_internals.is_distributed_variable(var):
       return super()._update(var, fn, args, kwargs, group)
     # Made before the shards, such as Estimator's global step.

@@ -30,7 +30,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.updates import update_audit
 
 tf1 = tf.compat.v1
 
@@ -56,7 +55,7 @@ class MetUpdates(_tf_internals.StepOperations):
   _functions = None
   _is_in_step = False
 
-  def audit_here(self) -> update_audit.UpdateAudit:
+  def audit_here(self) -> optimizer_interception.UpdateAudit:
     """Returns the audit of the current graph, or of the outermost function."""
     if self._audits is None:
       self._audits = per_graph.PerGraph()
@@ -67,7 +66,7 @@ class MetUpdates(_tf_internals.StepOperations):
     while getattr(graph, 'outer_graph', None) is not None and (
         graph.outer_graph.building_function):
       graph = graph.outer_graph
-    return self._audits.setdefault(graph, update_audit.UpdateAudit())
+    return self._audits.setdefault(graph, optimizer_interception.UpdateAudit())
 
   def unseen_updates(self, result: Any, variables,
                      ) -> Iterator[tuple[tf.Variable, tf.Operation]]:
@@ -86,7 +85,7 @@ class MetUpdates(_tf_internals.StepOperations):
   def refuse_unseen(self, result: Any, variables, rule: str) -> None:
     """Raises ValueError if a step writes `variables` outside the rule."""
     for variable, operation in self.unseen_updates(result, variables):
-      raise update_audit.refusal(
+      raise optimizer_interception.refusal(
           self._container_strategy().described_as, variable, operation, rule)
 
   def _step_is_built(self, result: Any) -> None:

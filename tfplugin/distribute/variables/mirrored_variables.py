@@ -13,15 +13,15 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import untuned_inputs
-from tfplugin.distribute.updates import met_updates
 from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
 
-class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
+class MirroredInGraph:
   """Mixin before an extended class that mirrors variables.
+
+  It goes before `MetUpdates`.
 
   In a graph a variable is made, saved and fetched as on one device:
 
@@ -36,7 +36,10 @@ class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
     `tf.estimator.experimental` that stop a training do so.
 
   In a branch, where devices cannot synchronize, each updates its own copies.
+  `only` is then the number of the replica that updates.
   """
+
+  only = None
 
   def _allow_variable_partition(self):
     return _is_graph()

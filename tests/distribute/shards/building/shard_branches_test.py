@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches of a `tf.cond` in shards that share their variables."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,7 +17,8 @@ tf1 = tf.compat.v1
 
 
 def _build(fn):
-  return shared_shards.SharedShards(['/cpu:0', '/cpu:1']).build(fn)
+  return shared_shards.SharedShards(['/cpu:0', '/cpu:1']).build(
+      [functools.partial(fn, shard) for shard in range(2)]).results
 
 
 def _weight():
@@ -32,7 +35,7 @@ def _apply_in_a_branch(should, gradient):
 def test_a_branch_updates_once_for_all_shards(behavior):
   with tf.Graph().as_default() as graph, tf1.Session() as session:
     go = tf1.placeholder(tf.bool, [])
-    _, (first, *_) = _build(lambda _: _apply_in_a_branch(go, tf.ones([])))
+    first, *_ = _build(lambda _: _apply_in_a_branch(go, tf.ones([])))
     [w] = tf1.trainable_variables()
     session.run(tf1.global_variables_initializer())
     before = session.run(w)

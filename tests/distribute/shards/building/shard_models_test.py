@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the scopes and collections of shards; see shard_run_test, too."""
 
+import functools
 import inspect
 
 import pytest
@@ -14,15 +15,15 @@ tf1 = tf.compat.v1
 
 
 def test_the_devices_and_scopes_around_are_those_of_every_shard(behavior):
-  def fn(unused_shard):
+  def fn():
     with tf.name_scope('inside'):
       op = tf.no_op('op')
     return op, tf1.get_variable('w', [])
 
   with tf.Graph().as_default(), tf1.device('/job:worker'), (
       tf.name_scope('around')):
-    _, ((first, w), (second, _)) = shared_shards.SharedShards(
-        ['/device:CPU:0', '/device:CPU:1']).build(fn)
+    (first, w), (second, _) = shared_shards.SharedShards(
+        ['/device:CPU:0', '/device:CPU:1']).build([fn, fn]).results
   assert (first.device, second.device) == (
       '/job:worker/device:CPU:0', '/job:worker/device:CPU:1')
   assert (first.name, second.name) == (
@@ -98,11 +99,11 @@ def test_scopes_find_the_entries_of_every_shard(behavior, outer):
   # Losses of 1 and 9, and 3 * 1 of the weight.
   prefix = f'{outer}/net' if outer else 'net'
 
-  def build(shard):
+  def build(number):
     with tf1.variable_scope('net'):
       w = tf1.get_variable('w', initializer=1.0,
                            regularizer=lambda w: tf.multiply(w, 3.0))
-      tf1.losses.mean_squared_error([0.], [[1.], [3.]][shard] * w)
+      tf1.losses.mean_squared_error([0.], [number] * w)
     assert not tf1.get_collection('losses', 'others')
     assert [v.name for v in tf1.global_variables('net')] == ['net/w:0']
     return [*tf1.losses.get_losses(scope=prefix),
@@ -110,7 +111,8 @@ def test_scopes_find_the_entries_of_every_shard(behavior, outer):
 
   with tf.Graph().as_default() as graph, tf1.Session() as session:
     with tf.name_scope(outer or ''):
-      _, losses = shared_shards.SharedShards(['/cpu:0'] * 2).build(build)
+      losses = shared_shards.SharedShards(['/cpu:0'] * 2).build(
+          [functools.partial(build, number) for number in (1., 3.)]).results
     assert inspect.ismethod(graph.get_collection)
     session.run(tf1.global_variables_initializer())
     assert session.run(losses) == [[1.0, 3.0], [9.0, 3.0]]

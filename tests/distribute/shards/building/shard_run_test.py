@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of shards built in one graph: sums, order, disagreement."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,7 +17,8 @@ pytestmark = pytest.mark.filterwarnings('ignore:`tf.layers')
 
 def _build(fn, loss_weights=None, shares=None, groups=None):
   return shared_shards.SharedShards(
-      ['/cpu:0', '/cpu:1'], loss_weights, shares, groups).build(fn)
+      ['/cpu:0', '/cpu:1'], loss_weights, shares, groups).build(
+          [functools.partial(fn, shard) for shard in range(2)]).results
 
 
 def _weight(name='w', value=0.0):
@@ -31,7 +34,7 @@ def test_batch_norm_statistics_are_the_mean_over_rows(behavior):
     return tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, updates = _build(fn, [.75, .25], [.75, .25])
+    updates = _build(fn, [.75, .25], [.75, .25])
     assert [len(ops) for ops in updates] == [2, 2]
     session.run(tf1.global_variables_initializer())
     # As a model_fn would: every op of the collection, each shard's.
@@ -49,7 +52,7 @@ def test_all_reduce_passes_gradients_to_every_shard(behavior):
     return s, tf.gradients(s, [w])[0]
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, results = _build(fn)
+    results = _build(fn)
     session.run(tf1.global_variables_initializer())
     # A shard's own, times its weight later: (4 + 6) / 2.
     assert session.run(results) == [(5.0, 4.0), (5.0, 6.0)]
@@ -66,7 +69,7 @@ def test_gradient_of_all_reduce_with_uneven_shares(
     return tf.gradients((shard + 1.0) * s * s, [w])[0], s
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, results = _build(fn, shares=[.75, .25])
+    results = _build(fn, shares=[.75, .25])
     # Outside of the shards each s is a tensor as any other.
     outside = tf.gradients(results[0][1], tf1.trainable_variables())
     session.run(tf1.global_variables_initializer())
@@ -86,7 +89,7 @@ def test_each_shard_sees_its_own_collections(behavior):
     return before, after, len(tf1.losses.get_losses()), shard
 
   with tf.Graph().as_default():
-    _, results = _build(fn)
+    results = _build(fn)
     assert results == [(0, 2, 1, 0), (0, 2, 1, 1)]
     assert len(tf1.trainable_variables()) == 2
     assert len(tf1.losses.get_losses()) == 2
@@ -101,7 +104,7 @@ def test_variables_made_before_are_found(behavior):
       with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
         return tf1.get_variable('outer', [])
 
-    _, results = _build(fn)
+    results = _build(fn)
     assert all(result is outer for result in results)
 
 
@@ -190,7 +193,7 @@ def test_an_optimizer_with_accumulators_is_refused(behavior):
 
 
 def test_a_single_shard_updates_as_it_likes(behavior):
-  def fn(unused_shard):
+  def fn():
     w = tf1.get_variable('w', initializer=[1.0, 2.0])
     tf1.train.SyncReplicasOptimizer(
         tf1.train.GradientDescentOptimizer(1.0), 1, 1).minimize(
@@ -199,7 +202,7 @@ def test_a_single_shard_updates_as_it_likes(behavior):
         resource=w.handle, indices=[1], updates=[5.0])
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, (scatter,) = shared_shards.SharedShards(['/cpu:0']).build(fn)
+    scatter, = shared_shards.SharedShards(['/cpu:0']).build([fn]).results
     session.run(tf1.global_variables_initializer())
     session.run(scatter)
     w, = tf1.trainable_variables()
@@ -215,7 +218,7 @@ def test_an_addition_is_the_mean_of_the_group_of_the_first_shard(
     return v.assign_add(tf.constant(3.0 if shard else 2.0))
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, (first, _) = _build(fn, [1.0, 1.0], groups=groups)
+    first, _ = _build(fn, [1.0, 1.0], groups=groups)
     session.run(tf1.global_variables_initializer())
     session.run(first)
     assert session.run(tf1.global_variables()[0]) == 1.0 + added
@@ -228,7 +231,7 @@ def _after_write(method, values):
     return getattr(v, method)(tf.constant(values[shard]))
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, (first, _) = _build(fn, [1.0, 1.0])
+    first, _ = _build(fn, [1.0, 1.0])
     session.run(tf1.global_variables_initializer())
     session.run(first)
     return session.run(tf1.global_variables()[0])
@@ -253,5 +256,5 @@ def test_a_gradient_through_a_total_is_that_of_all_shards(behavior):
     return tf.gradients((shard + 1.0) * s, [x])[0]
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, gradients = _build(fn)
+    gradients = _build(fn)
     assert session.run(gradients) == [2 * 1 * 3.0, 2 * 3 * 3.0]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of two or three shards to the variable that they have in common."""
 
+import functools
 import threading
 
 import numpy as np
@@ -27,14 +28,16 @@ def _write(write, aggregation=NONE, dtype=tf.float32, num_shards=2,
     numbers = [tf1.placeholder_with_default(tf.constant(x, dtype), [])
                for x in (1, 3, 8, 5)]
 
-    def shard(index):
+    def shard(x):
       variable = tf.Variable(
           np.array(value, dtype.as_numpy_dtype), trainable=False,
           aggregation=aggregation, name='v')
-      return variable, write(variable, numbers[index])
+      return variable, write(variable, x)
 
-    _, results = shared_shards.SharedShards(
-        ['/cpu:0'] * num_shards, group_assignment=groups).build(shard)
+    results = shared_shards.SharedShards(
+        ['/cpu:0'] * num_shards, group_assignment=groups).build(
+            [functools.partial(shard, x)
+             for x in numbers[:num_shards]]).results
     session.run(tf1.global_variables_initializer())
     session.run(tf.group(results[0][1]))
     return session.run(results[0][0].read_value()).tolist()
@@ -136,7 +139,8 @@ def test_a_write_waits_until_all_shards_have_read(behavior):
           lambda: np.float32(written.set() is None), [], tf.float32)
 
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, results = shared_shards.SharedShards(['/cpu:0'] * 2).build(shard)
+    results = shared_shards.SharedShards(['/cpu:0'] * 2).build(
+        [functools.partial(shard, index) for index in range(2)]).results
     session.run(tf1.global_variables_initializer())
     reads, _ = session.run([[read for read, _ in results], results[0][1]])
   assert np.stack(reads).tolist() == [[1.0, 2.0]] * 2

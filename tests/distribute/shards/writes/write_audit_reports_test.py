@@ -20,7 +20,8 @@ def _report(make, group_assignment=None):
     rows = [tf1.placeholder_with_default(x, [None]) for x in _ROWS]
     shared_shards.SharedShards(
         ['/cpu:0', '/cpu:1'], group_assignment=group_assignment).build(
-            lambda shard: tf.identity(make(rows[shard]), name='shown'), rows)
+            [lambda own=own: tf.identity(make(own), name='shown')
+             for own in rows], rows)
     return session.run('shown:0')
 
 

@@ -11,10 +11,10 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin.distribute import branching
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.overlap import separate_run
-from tfplugin.distribute.updates import update_audit
 from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
@@ -117,7 +117,8 @@ class OverlappedExchange(separate_run.SeparateRun):
           begins, lambda: self._begin(pairs, snapshots, step), updated=written)
 
   def _take(self, pairs, snapshots):
-    with update_audit.OF_RULES.passing([pair.local for pair in pairs]):
+    with optimizer_interception.OF_RULES.passing(
+        [pair.local for pair in pairs]):
       moves = [elastic_pairs.write(
           pair.local, 'sub', elastic_pairs.read(snapshot.local))
                for pair, snapshot in zip(pairs, snapshots)]

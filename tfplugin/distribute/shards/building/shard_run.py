@@ -43,6 +43,7 @@ class ShardRun:
     values: The batch values of each shard.
     models: Set before the shards are built if each builds a model, else None.
     losses: The losses that a model_fn returned, one for each shard.
+    results: The results of `call`, one for each shard.
   """
 
   def __init__(self, batch: Sequence[Any],
@@ -59,7 +60,7 @@ class ShardRun:
     self.values = [batch_values.BatchValues(self.record, batch, shard)
                    for shard in range(len(batch))]
     self.models: shard_models.ShardModels | None = None
-    self.losses = []
+    self.losses, self.results = [], []
     self._count = itertools.count()
     self._waits = ['its start'] * len(batch)
     self._has_warned = False
@@ -203,6 +204,18 @@ class ShardRun:
       if self.models is not None:
         return self.models.variables.create(shard, next_creator, kwargs)
       return next_creator(**kwargs)
+
+
+@tf.autograph.experimental.do_not_convert
+def call(make: Callable[[], Any], rows: Any) -> ShardRun:
+  """Returns the run, with the result of `make` for a shard with these `rows`.
+
+  The run is the same in all shards, so a strategy returns it as it is.
+  """
+  del rows
+  run = current()
+  run.results.append(make())
+  return run
 
 
 def current() -> ShardRun | None:

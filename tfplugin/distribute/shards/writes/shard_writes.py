@@ -44,20 +44,6 @@ _RESULT_OF_WRITE = (
     '`b.assign(new)`.')
 
 
-def use_batch_values(variable: tf.Variable,
-                     copies: same_values.Copies | None = None) -> None:
-  """Makes writes of shards to a new variable writes of the batch value.
-
-  `variable` was made without an `aggregation`. `copies` are the copies of the
-  shards; None: there is one.
-  """
-  variable.__class__ = _tf_internals.subclass(BatchWrites, type(variable))
-  variable.tfplugin_copies = copies
-  # Its statistics are means over the replicas, as in Keras 2.
-  variable.tfplugin_is_mean = variable.dtype.is_floating and (
-      _tf_internals.is_asked_by_keras_3())
-
-
 def _writing(method: str, *arguments: str) -> Callable:
   """Returns a method that writes the batch value of its first arguments."""
   def write(self, *args, **kwargs):
@@ -73,7 +59,12 @@ def _writing(method: str, *arguments: str) -> Callable:
 
 
 class BatchWrites:
-  """Mixin before a mirrored variable without an `aggregation`."""
+  """Mixin before a mirrored variable without an `aggregation`.
+
+  Attributes:
+    tfplugin_copies: The `same_values.Copies` of the shards; None: there is one.
+    tfplugin_is_mean: Whether a write is the mean of the values of the replicas.
+  """
 
   assign = _writing('assign', 'value')
   assign_add = _writing('assign_add', 'delta')

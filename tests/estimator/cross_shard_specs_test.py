@@ -7,7 +7,9 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
-from tfplugin.estimator import shard_specs
+from tfplugin.estimator.cross_shard import check_specs
+from tfplugin.estimator.cross_shard import concat_outputs
+from tfplugin.estimator.cross_shard import reduce_specs
 
 tf1 = tf.compat.v1
 
@@ -17,7 +19,7 @@ _Spec = tf.estimator.EstimatorSpec
 def test_loss_is_the_weighted_sum(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     specs = [_Spec('eval', loss=tf.constant(loss)) for loss in (8., 2.)]
-    spec = shard_specs.reduce_specs('eval', specs, [.25, .75])
+    spec = reduce_specs('eval', specs, [.25, .75])
     assert session.run(spec.loss) == .25 * 8 + .75 * 2
     assert spec.loss.name == 'loss:0'
 
@@ -28,7 +30,7 @@ def test_sparse_and_ragged_predictions_are_concatenated(behavior):
               tf.SparseTensor([[1, 2]], [2], [2, 3])]
     ragged = [tf.ragged.constant([[1, 2]]), tf.ragged.constant([[], [3]],
                                                                dtype=tf.int32)]
-    joined = session.run(shard_specs.concat('p', [
+    joined = session.run(concat_outputs('p', [
         {'sparse': s, 'ragged': r} for s, r in zip(sparse, ragged)]))
   assert joined['sparse'].indices.tolist() == [[0, 0], [2, 2]]
   assert joined['sparse'].dense_shape.tolist() == [3, 3]
@@ -37,7 +39,7 @@ def test_sparse_and_ragged_predictions_are_concatenated(behavior):
 
 def test_scalar_prediction_is_that_of_the_first_shard(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
-    scalar = shard_specs.concat('p', [tf.constant(3.), tf.constant(5.)])
+    scalar = concat_outputs('p', [tf.constant(3.), tf.constant(5.)])
     assert session.run(scalar) == np.float32(3)
 
 
@@ -60,7 +62,7 @@ def _no_loss(shard):
 def test_shards_that_disagree_are_named(make, error, match):
   with tf.Graph().as_default():
     with pytest.raises(error, match=match):
-      shard_specs.reduce_specs(
+      reduce_specs(
           'eval', [make(shard) for shard in range(2)], [.5, .5])
 
 
@@ -115,7 +117,7 @@ def test_values_without_rows_are_those_of_one_device(behavior, make):
 def test_values_that_differ_are_named(make):
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match='`p` must be the same structure'):
-      shard_specs.concat('p', [make(shard) for shard in range(2)])
+      concat_outputs('p', [make(shard) for shard in range(2)])
 
 
 @pytest.mark.parametrize('first, second, match', (
@@ -132,7 +134,7 @@ def test_what_a_tower_lacks_is_named(first, second, match):
 
   with tf.Graph().as_default():
     with pytest.raises(ValueError, match=match):
-      shard_specs.check_specs([make(**first), make(**second)])
+      check_specs([make(**first), make(**second)])
 
 
 @pytest.mark.parametrize('field', (
@@ -146,9 +148,9 @@ def test_towers_have_the_same_hooks(field):
       return _Spec('train', loss=tf.constant(1.0), train_op=tf.no_op(),
                    **{field: hooks})
 
-    shard_specs.check_specs([make(), make()])
-    shard_specs.check_specs([make(nan), make(nan)])
+    check_specs([make(), make()])
+    check_specs([make(nan), make(nan)])
     with pytest.raises(ValueError, match=(
         rf"`{field}` is \['NanTensorHook'\] in shard 0 and "
         r"\['StopAtStepHook'\] in shard 1")):
-      shard_specs.check_specs([make(nan), make(stop)])
+      check_specs([make(nan), make(stop)])
