@@ -143,6 +143,8 @@ from tfplugin._tf_internals.strategies import index_in_cluster
 from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
+from tfplugin._tf_internals.strategies import is_in_replica
+from tfplugin._tf_internals.strategies import is_in_shard
 from tfplugin._tf_internals.strategies import is_late
 from tfplugin._tf_internals.strategies import is_mirrored
 from tfplugin._tf_internals.strategies import is_moving_average

@@ -192,8 +192,9 @@ class GroupReduction(met_updates.MetUpdates):
   def _in_shards(self, fn, args, kwargs):
     """Builds `fn` in each shard."""
     run = self._run
-    with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
-        _tf_internals.summaries_of_all(_is_in_replica)), (
+    is_in_replica = _tf_internals.is_in_replica
+    with _tf_internals.gradients_noted(is_in_replica, run.gradients.add), (
+        _tf_internals.summaries_of_all(is_in_replica)), (
             _tf_internals.sizes_as_ops(run.has_rows)), (
                 _tf_internals.seeds_by_replica()), (
                     _tf_internals.layer_names_by_replica()):
@@ -303,10 +304,6 @@ class GroupReduction(met_updates.MetUpdates):
     first = _tf_internals.index_in_cluster(self) * len(self.worker_devices)
     return shard_reduction.group_of_shard(groups)[
         first:first + len(self.worker_devices)]
-
-
-def _is_in_replica() -> bool:
-  return not tf.distribute.in_cross_replica_context()
 
 
 class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,

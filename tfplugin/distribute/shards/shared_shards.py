@@ -70,7 +70,7 @@ class SharedShards(shard_loss.ScalesLoss, refusals.NoKerasSessions,
   @property
   def num_replicas_in_sync(self) -> int:
     """The number of shards; in a shard the number that divides its loss."""
-    return self.divided_by_keras if shard_models.is_in_shard() else (
+    return self.divided_by_keras if _tf_internals.is_in_shard() else (
         self.num_shards)
 
   def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
