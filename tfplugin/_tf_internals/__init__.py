@@ -65,7 +65,6 @@ from tfplugin._tf_internals.losses import factors
 from tfplugin._tf_internals.losses import is_count_of_mean
 from tfplugin._tf_internals.losses import is_summary
 from tfplugin._tf_internals.losses import last_reduction
-from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
 from tfplugin._tf_internals.losses import MEAN_OF_REPLICAS
 from tfplugin._tf_internals.losses import reduction_of

@@ -16,6 +16,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import shard_writes
@@ -148,7 +149,7 @@ class GroupReduction(met_updates.MetUpdates):
       shard_writes.use_batch_values(variable, copies)
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    with self._container_strategy().scaling_losses():
+    with _tf_internals.losses_scaled(shard_loss.scaled):
       if tf.executing_eagerly():
         return super()._call_for_each_replica(fn, args, kwargs)
       outer, self._run = self._run, self._new_run(args, kwargs)
