@@ -172,6 +172,11 @@ from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_with
 from tfplugin._tf_internals.variables import is_constant_or_read
+from tfplugin._tf_internals.variables import is_global_step
+from tfplugin._tf_internals.variables import is_local
+from tfplugin._tf_internals.variables import is_metric
+from tfplugin._tf_internals.variables import is_streaming
+from tfplugin._tf_internals.variables import is_trainable
 from tfplugin._tf_internals.variables import OneCopyExtended
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of

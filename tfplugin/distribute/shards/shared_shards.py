@@ -20,7 +20,6 @@ from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import mirrored_variables
-from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import batch_parts
 from tfplugin.ops import shard_reduction
 
@@ -173,10 +172,10 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   def _create_variable(self, next_creator, **kwargs):
     # All shards add to a metric's variable once, as to any other.
-    if variable_arguments.is_metric(kwargs):
+    if _tf_internals.is_metric(kwargs):
       kwargs['aggregation'] = None
     has_rule = kwargs.get('aggregation') not in _NONE
-    kwargs['trainable'] = variable_arguments.is_trainable(kwargs)
+    kwargs['trainable'] = _tf_internals.is_trainable(kwargs)
     kwargs['synchronization'] = tf.VariableSynchronization.ON_WRITE
     if not has_rule:
       kwargs['aggregation'] = tf.VariableAggregation.ONLY_FIRST_REPLICA

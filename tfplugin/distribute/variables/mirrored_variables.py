@@ -15,7 +15,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.updates import met_updates
-from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -43,7 +42,7 @@ class MirroredInGraph(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
 
   def _create_variable(self, next_creator, **kwargs):
     if is_unlisted(kwargs):
-      kwargs['trainable'] = variable_arguments.is_trainable(kwargs)
+      kwargs['trainable'] = _tf_internals.is_trainable(kwargs)
       next_creator = _unlisting(next_creator)
     variable = super()._create_variable(next_creator, **kwargs)
     if type(variable) is _tf_internals.SyncOnReadVariable:
