@@ -13,6 +13,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import all_reduce
@@ -256,7 +257,9 @@ class GroupReduction(met_updates.MetUpdates):
       write_audit.show_batch_values(run, range(len(parts)), run.losses[0])
       with tf.name_scope('loss_of_batch'):
         total = tf.add_n(parts)
-      write_audit.show_loss(run.losses, total)
+      made = graph_order.upstream([total.op])
+      readers = [ops - made for ops in write_audit.readers_of(run.losses)]
+      write_audit.show_loss(run.losses, readers, total)
 
   def _start_of_copies(self) -> tf.Operation:
     """Returns the op that starts all copies with the value of the first."""

@@ -304,9 +304,10 @@ def _counts(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
 
 def _check_size(op: tf.Operation) -> None:
   """Raises if `op` is the count of a mean loss, and depends on weights."""
+  if not _tf_internals.is_count_of_mean(op):
+    return
   for source in graph_order.upstream(
-      [op] if _tf_internals.is_count_of_mean(op) else [], of_values=True,
-      stop=_tf_internals.is_size):
+      [op], of_values=True, stop=_tf_internals.is_size):
     if not (source.inputs or _tf_internals.is_size(source)) and (
         _tf_internals.may_vary(source)):
       raise RuntimeError(
