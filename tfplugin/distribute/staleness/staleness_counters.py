@@ -77,7 +77,9 @@ class StalenessCounters:
 
   def create(self, global_step: tf.Variable, worker_device: str = '') -> None:
     """Creates the counters beside the step and on the worker, once."""
-    self._of_graph.here(lambda: self._made(global_step, worker_device))
+    if not self.exist_here():
+      with tf.init_scope():
+        self._of_graph.set_here(self._made(global_step, worker_device))
 
   def _made(self, global_step, worker_device) -> WorkerCounters:
     prefix, counter_name = _free_names(self._name)
