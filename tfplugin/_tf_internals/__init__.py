@@ -91,7 +91,6 @@ from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import takes_new_values
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import assigns_by_itself
-from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import gradients_noted
 from tfplugin._tf_internals.optimizers import gradients_of_graph_through
@@ -101,6 +100,7 @@ from tfplugin._tf_internals.optimizers import is_applied_by
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import refuses_nothing
+from tfplugin._tf_internals.optimizers import state_creator
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.replacing import stay_replaced
 from tfplugin._tf_internals.rows.op_copies import can_be_called_again

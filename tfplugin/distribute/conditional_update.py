@@ -92,8 +92,9 @@ def apply_gradients_if(
         apply_kwargs=apply_kwargs)
     return tf.distribute.get_replica_context().merge_call(
         merged, args=(should_apply, grads_and_vars, tuple(skip_args)))
-  _tf_internals.create_optimizer_state(
-      optimizer, [v for g, v in grads_and_vars if g is not None])
+  with tf.init_scope():
+    _tf_internals.state_creator(optimizer)(
+        [v for g, v in grads_and_vars if g is not None])
   prepare()
   arrived = packing.sent_by_hand(grads_and_vars)
 
@@ -127,7 +128,8 @@ def _merged(strategy, should_apply, grads_and_vars, skip_args, *, optimizer,
           tf.identity(d) for d in strategy.experimental_local_results(each)]))
       for each in (should_apply, *skip_args))
   variables = [v for g, v in grads_and_vars if g is not None]
-  _tf_internals.create_optimizer_state(optimizer, variables)
+  with tf.init_scope():
+    _tf_internals.state_creator(optimizer)(variables)
   prepare()
   gradients = tuple(g for g, _ in grads_and_vars)
 
