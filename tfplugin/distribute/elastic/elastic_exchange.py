@@ -294,9 +294,10 @@ class Exchange:
                    separate_run.is_useful(pairs))
     written = _written(pairs, counters)
     if not is_separate:
-      return branching.cond(
-          due, lambda: self._exchange_ops(pairs, counters, split, start),
-          updated=written)
+      with branching.updating(written):
+        return tf.cond(
+            due, lambda: self._exchange_ops(pairs, counters, split, start),
+            lambda: tf.constant(False))
     self._separate = self._separate or separate_run.SeparateRun(
         self.local_step.device)
     return self._separate.end_step(
@@ -324,10 +325,9 @@ class Exchange:
         [d for each in differences for d in each.of_copies],
         [pair.center.name if pair.is_snapshot else copy.name
          for pair in pairs for copy in pair.copies], start)
-    return branching.cond(
-        is_finite, lambda: send(differences),
-        lambda: self._skip(pairs, differences),
-        _written(pairs, counters))
+    with branching.updating(_written(pairs, counters)):
+      return tf.cond(is_finite, lambda: send(differences),
+                     lambda: self._skip(pairs, differences))
 
   def _wire(self, steps_before) -> pair_moves.Wire | None:
     """Returns the type on the network, for the exchange of the next step."""
