@@ -29,8 +29,8 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import nonfinite
 
 tf1 = tf.compat.v1
@@ -273,7 +273,7 @@ class FiniteUpdates:
   def __init__(self, on_nonfinite: str, name: str, device: str = ''):
     """Prepares checked updates on a device, with a counter of that name."""
     self.on_nonfinite = on_nonfinite
-    self.num_nonfinite: worker_variables.WorkerCounter | None = None
+    self.num_nonfinite: placement.WorkerCounter | None = None
     self._name = name
     self._device = device
 
@@ -296,7 +296,7 @@ class FiniteUpdates:
                step: tf.Tensor) -> tf.Tensor:
     """Returns the module's `accepted`; makes the counter, outside branches."""
     if self.num_nonfinite is None and self.on_nonfinite == nonfinite.DROP:
-      self.num_nonfinite = worker_variables.WorkerCounter(
+      self.num_nonfinite = placement.WorkerCounter(
           self._name, self._device)
     return accepted(self.on_nonfinite, values, names, step)
 

@@ -26,7 +26,6 @@ from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.updates import update_audit
-from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
 from tfplugin.ops import wire_types
@@ -76,7 +75,7 @@ class Exchange:
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self.turns = elastic_pairs.StepTurns()
-    self._applied: worker_variables.WorkerCounter | None = None
+    self._applied: placement.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
     self.finite = (None if settings.on_nonfinite == nonfinite.APPLY else
                    conditional_update.FiniteUpdates(
@@ -196,7 +195,7 @@ class Exchange:
           'may not run in a step with an exchange.')
     self._is_marked = True
     if self._applied is None:
-      self._applied = worker_variables.WorkerCounter(
+      self._applied = placement.WorkerCounter(
           'elastic_average/applied', self.local_step.device)
     return [self._mark(1)]
 

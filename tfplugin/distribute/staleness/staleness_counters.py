@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.variables import worker_variables
+from tfplugin.distribute import placement
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
@@ -36,13 +36,13 @@ class WorkerCounters:
                stale_counter: tf.Variable | None = None):
     """Creates the worker's variables; see `StalenessCounters`."""
     self.stale_counter = stale_counter
-    self.num_dropped = worker_variables.WorkerCounter(
+    self.num_dropped = placement.WorkerCounter(
         f'{prefix}/num_dropped', device)
-    self.num_applied = worker_variables.WorkerCounter(
+    self.num_applied = placement.WorkerCounter(
         f'{prefix}/num_applied', device)
-    self.num_nonfinite: worker_variables.WorkerCounter | None = None
+    self.num_nonfinite: placement.WorkerCounter | None = None
     if counts_nonfinite:
-      self.num_nonfinite = worker_variables.WorkerCounter(
+      self.num_nonfinite = placement.WorkerCounter(
           f'{prefix}/num_nonfinite', device)
     with tf.init_scope():
       is_eager = tf.executing_eagerly()
