@@ -91,7 +91,7 @@ def test_state_is_created_without_an_update():
   with tf.Graph().as_default():
     variable = tf1.get_variable('v', [])
     optimizer = tf1.train.AdamOptimizer()
-    optimizers.create_optimizer_state(optimizer, [variable])
+    optimizers.state_creator(optimizer)([variable])
     assert optimizer.get_slot(variable, 'm') is not None
     assert len(optimizer.variables()) == 4  # m, v and two powers of beta
 

@@ -163,6 +163,20 @@ def test_what_is_left_alone_calls_what_is_converted():
   assert float(step(tf.constant([1.0, 2.0]))) == 3.0
 
 
+def test_a_shard_is_a_replica_with_a_model():
+  found = []
+
+  def replica():
+    found.append((strategies.is_in_replica(), strategies.is_in_shard()))
+    tf.distribute.get_replica_context().tower = 0
+    found.append((strategies.is_in_replica(), strategies.is_in_shard()))
+
+  with tf.distribute.MirroredStrategy(['/cpu:0']).scope():
+    assert not strategies.is_in_replica() and not strategies.is_in_shard()
+    tf.distribute.get_strategy().run(replica)
+  assert found == [(True, False), (True, True)]
+
+
 def test_the_number_of_shards_is_that_of_the_context_around():
   assert strategies.number_of_tpu_shards() is None
   with strategies.tpu_function.tpu_shard_context(4):

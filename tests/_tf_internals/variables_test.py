@@ -13,6 +13,8 @@ from tfplugin._tf_internals import variables
 
 tf1 = tf.compat.v1
 
+_ON_READ = tf.VariableSynchronization.ON_READ
+
 
 def _variable(name, value):
   return tf1.get_variable(name, initializer=value, use_resource=True)
@@ -129,3 +131,33 @@ def test_a_constant_and_the_value_of_a_variable_are_no_computation(
     assert all(variables.is_constant_or_read(tensor.op)
                for tensor in sum_.op.inputs)
     assert not variables.is_constant_or_read(tf1.placeholder(tf.float32).op)
+
+
+@pytest.mark.parametrize('kwargs, expected', (
+    ({}, True), ({'trainable': None}, True), ({'trainable': True}, True),
+    ({'trainable': False}, False), ({'synchronization': _ON_READ}, False),
+    ({'synchronization': _ON_READ, 'trainable': True}, True)))
+def test_is_trainable(kwargs, expected):
+  assert variables.is_trainable(kwargs) == expected
+
+
+@pytest.mark.parametrize('kwargs, expected', (
+    ({}, False),
+    ({'collections': [tf1.GraphKeys.GLOBAL_VARIABLES]}, False),
+    ({'collections': [tf1.GraphKeys.METRIC_VARIABLES]}, True),
+    ({'collections': [tf1.GraphKeys.LOCAL_VARIABLES]}, True),
+    ({'synchronization': _ON_READ,
+      'aggregation': tf.VariableAggregation.SUM}, True),
+    # The statistics of Keras' batch normalisation.
+    ({'synchronization': _ON_READ,
+      'aggregation': tf.VariableAggregation.MEAN}, False)))
+def test_is_streaming(kwargs, expected):
+  assert variables.is_streaming(
+      {'name': 'v', **kwargs}) == expected
+
+
+def test_the_global_step_is_global():
+  kwargs = {'collections': [tf1.GraphKeys.GLOBAL_STEP]}
+  assert variables.is_global_step(kwargs)
+  assert not variables.is_local(kwargs)
+  assert not variables.is_global_step({'collections': None})

@@ -81,6 +81,15 @@ def test_eager_execution_and_functions_have_one():
     assert kept.here() is None
 
 
+def test_a_missing_value_is_set():
+  kept = per_graph.PerGraph()
+  tf.function(lambda: kept.set_here(1))()
+  with tf.Graph().as_default():
+    kept.set_here(2)
+    assert kept.here() == 2
+  assert kept.here() == 1
+
+
 def test_a_graph_takes_it_along_and_a_copy_is_empty():
   kept = per_graph.PerGraph()
   with tf.Graph().as_default():

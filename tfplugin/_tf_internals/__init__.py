@@ -65,7 +65,6 @@ from tfplugin._tf_internals.losses import factors
 from tfplugin._tf_internals.losses import is_count_of_mean
 from tfplugin._tf_internals.losses import is_summary
 from tfplugin._tf_internals.losses import last_reduction
-from tfplugin._tf_internals.losses import losses_as_they_are
 from tfplugin._tf_internals.losses import losses_scaled
 from tfplugin._tf_internals.losses import MEAN_OF_REPLICAS
 from tfplugin._tf_internals.losses import reduction_of
@@ -92,7 +91,6 @@ from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import takes_new_values
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import assigns_by_itself
-from tfplugin._tf_internals.optimizers import create_optimizer_state
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import gradients_noted
 from tfplugin._tf_internals.optimizers import gradients_of_graph_through
@@ -102,6 +100,7 @@ from tfplugin._tf_internals.optimizers import is_applied_by
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
 from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import refuses_nothing
+from tfplugin._tf_internals.optimizers import state_creator
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.replacing import stay_replaced
 from tfplugin._tf_internals.rows.op_copies import can_be_called_again
@@ -143,6 +142,8 @@ from tfplugin._tf_internals.strategies import index_in_cluster
 from tfplugin._tf_internals.strategies import index_of_copy
 from tfplugin._tf_internals.strategies import is_disagreement
 from tfplugin._tf_internals.strategies import is_distributed_variable
+from tfplugin._tf_internals.strategies import is_in_replica
+from tfplugin._tf_internals.strategies import is_in_shard
 from tfplugin._tf_internals.strategies import is_late
 from tfplugin._tf_internals.strategies import is_mirrored
 from tfplugin._tf_internals.strategies import is_moving_average
@@ -172,6 +173,11 @@ from tfplugin._tf_internals.variables import graph_element
 from tfplugin._tf_internals.variables import initialize_from
 from tfplugin._tf_internals.variables import initialize_with
 from tfplugin._tf_internals.variables import is_constant_or_read
+from tfplugin._tf_internals.variables import is_global_step
+from tfplugin._tf_internals.variables import is_local
+from tfplugin._tf_internals.variables import is_metric
+from tfplugin._tf_internals.variables import is_streaming
+from tfplugin._tf_internals.variables import is_trainable
 from tfplugin._tf_internals.variables import OneCopyExtended
 from tfplugin._tf_internals.variables import own_variable
 from tfplugin._tf_internals.variables import parts_of

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -70,19 +71,13 @@ def _results_of(op: tf.Operation) -> list[tf.Operation]:
           if consumer.type == 'Identity']
 
 
-def watch_new_ops(graph: tf.Graph,
-                  watch: Callable[[tf.Operation], None]) -> None:
-  """Calls `watch` with each op that is made in `graph` from now on.
+def watch_new_ops(graph: tf.Graph, around: Callable[..., None]) -> None:
+  """Calls `around` for each op that is made in `graph` from now on.
 
-  `watch` makes no ops, but may add control inputs.
+  `around(create, op, *args, **kwargs)` calls `create` with the other arguments.
+  It makes no ops, but may add control inputs.
   """
-  create = graph._create_op_helper
-
-  def create_and_watch(op, *args, **kwargs):
-    create(op, *args, **kwargs)
-    watch(op)
-
-  graph._create_op_helper = create_and_watch
+  graph._create_op_helper = functools.partial(around, graph._create_op_helper)
 
 
 @contextlib.contextmanager

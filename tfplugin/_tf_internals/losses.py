@@ -52,7 +52,6 @@ _KERAS_MEANS = ('sum_over_batch_size', 'mean', 'mean_with_sample_weight')
 _LOCK = threading.RLock()
 _scales = []
 _replaced = contextlib.ExitStack()
-_local = threading.local()
 # The reduction of a loss that is divided by the number of replicas already: by
 # Keras 3 without being asked, or by `tf.nn.compute_average_loss`.
 MEAN_OF_REPLICAS = 'mean_of_replicas'
@@ -73,19 +72,20 @@ _CHOICES = {'Merge': 0, 'RefMerge': 0, 'Select': 1, 'SelectV2': 1}
 
 @contextlib.contextmanager
 def losses_scaled(scale: Callable) -> Iterator[None]:
-  """Makes v1 optimizers scale the loss of a replica by `scale`.
+  """Makes v1 optimizers minimise `scale(scale_loss, loss)` for their loss.
 
-  `scale` takes a loss; it returns the loss to minimise, or None to leave it to
-  TensorFlow. `compute_gradients` scales by the reduction of the last loss that
-  was built, even of a metric. Losses, also of Keras, are marked with their
-  reduction.
+  `scale_loss(loss)` scales the loss as TensorFlow does: by the reduction of the
+  last loss that was built, even of a metric. Contexts that overlap have the
+  same `scale`. Losses, also of Keras, are marked with their reduction.
   """
   with _LOCK:
     _scales.append(scale)
     if len(_scales) == 1:
       for context in (
           replacing.replaced(losses_util, add_loss=_noted),
-          replacing.replaced(tf1.train.Optimizer, _scale_loss=_scaled),
+          # No argument configures it.
+          replacing.replaced(tf1.train.Optimizer, _scale_loss=lambda original: (
+              staticmethod(functools.partial(scale, original)))),
           *(replacing.replaced(kind, __call__=_keras_noted)
             for kind in {tf.keras.losses.Loss, *keras.loss_classes()}),
           *(replacing.replaced(module, compute_average_loss=_mean_noted,
@@ -99,17 +99,6 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
       _scales.remove(scale)
       if not _scales:
         _replaced.close()
-
-
-@contextlib.contextmanager
-def losses_as_they_are() -> Iterator[None]:
-  """Makes v1 optimizers minimise losses unscaled, inside `losses_scaled`."""
-  outer = getattr(_local, 'as_they_are', False)
-  _local.as_they_are = True
-  try:
-    yield
-  finally:
-    _local.as_they_are = outer
 
 
 def reduction_of(loss: tf.Tensor) -> str | None:
@@ -248,17 +237,6 @@ def _note(loss: tf.Tensor) -> None:
   # `mean_pairwise_squared_error` ends in a choice, and has no reduction.
   if tf.is_symbolic_tensor(loss) and loss.op.type not in _CHOICES:
     setattr(loss, _REDUCTION, last_reduction())
-
-
-def _scaled(scale_loss: Callable) -> staticmethod:
-  """Returns `_scale_loss` of v1 optimizers, which no argument configures."""
-  def scaled_loss(loss):
-    found = (scale(loss) for scale in reversed(_scales))
-    scaled = next((each for each in found if each is not None), None)
-    if scaled is None:
-      return scale_loss(loss)
-    return loss if getattr(_local, 'as_they_are', False) else scaled
-  return staticmethod(scaled_loss)
 
 
 def summaries_of_all(applies: Callable[[], bool],

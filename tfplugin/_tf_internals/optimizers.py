@@ -31,16 +31,16 @@ _KERAS_OPTIMIZERS = ('keras.src.optimizers', 'tf_keras.src.optimizers')
 _CALLS_OF_LOSS = ('minimize', 'compute_gradients', '_compute_gradients')
 
 
-def create_optimizer_state(optimizer: tf1.train.Optimizer,
-                           var_list: Sequence[tf.Variable]) -> None:
-  """Creates every slot and non-slot variable of `optimizer` for `var_list`.
+def state_creator(optimizer: tf1.train.Optimizer,
+                  ) -> Callable[[Sequence[tf.Variable]], None]:
+  """Returns the function that creates every slot and non-slot variable.
 
-  `optimizer` is no wrapper. The public API creates them only inside
-  `apply_gradients`. Inside a `tf.cond` that is too late: the variables would be
-  named after the branch.
+  It takes the variables that `optimizer`, which is no wrapper, updates. The
+  public API creates them only inside `apply_gradients`. Inside a `tf.cond` that
+  is too late: the variables would be named after the branch. So call it in a
+  `tf.init_scope`.
   """
-  with tf.init_scope():
-    optimizer._create_slots(var_list)
+  return optimizer._create_slots
 
 
 def is_made_by_optimizer() -> bool:

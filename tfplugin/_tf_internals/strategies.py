@@ -289,6 +289,16 @@ def seeds_by_replica() -> AbstractContextManager:
   return replacing.replaced_in_turn(random_seed, get_seed=by_replica)
 
 
+def is_in_replica() -> bool:
+  """Returns whether the current code runs in a replica."""
+  return not tf.distribute.in_cross_replica_context()
+
+
+def is_in_shard() -> bool:
+  """Returns whether a shard with a model of its own is being built."""
+  return hasattr(tf.distribute.get_replica_context(), 'tower')
+
+
 def number_of_tpu_shards() -> int | None:
   """Returns the number of shards of the current TPU context, or None."""
   return tpu_function.get_tpu_context().number_of_shards

@@ -29,8 +29,8 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import nonfinite
 
 tf1 = tf.compat.v1
@@ -92,8 +92,9 @@ def apply_gradients_if(
         apply_kwargs=apply_kwargs)
     return tf.distribute.get_replica_context().merge_call(
         merged, args=(should_apply, grads_and_vars, tuple(skip_args)))
-  _tf_internals.create_optimizer_state(
-      optimizer, [v for g, v in grads_and_vars if g is not None])
+  with tf.init_scope():
+    _tf_internals.state_creator(optimizer)(
+        [v for g, v in grads_and_vars if g is not None])
   prepare()
   arrived = packing.sent_by_hand(grads_and_vars)
 
@@ -127,7 +128,8 @@ def _merged(strategy, should_apply, grads_and_vars, skip_args, *, optimizer,
           tf.identity(d) for d in strategy.experimental_local_results(each)]))
       for each in (should_apply, *skip_args))
   variables = [v for g, v in grads_and_vars if g is not None]
-  _tf_internals.create_optimizer_state(optimizer, variables)
+  with tf.init_scope():
+    _tf_internals.state_creator(optimizer)(variables)
   prepare()
   gradients = tuple(g for g, _ in grads_and_vars)
 
@@ -271,7 +273,7 @@ class FiniteUpdates:
   def __init__(self, on_nonfinite: str, name: str, device: str = ''):
     """Prepares checked updates on a device, with a counter of that name."""
     self.on_nonfinite = on_nonfinite
-    self.num_nonfinite: worker_variables.WorkerCounter | None = None
+    self.num_nonfinite: placement.WorkerCounter | None = None
     self._name = name
     self._device = device
 
@@ -294,7 +296,7 @@ class FiniteUpdates:
                step: tf.Tensor) -> tf.Tensor:
     """Returns the module's `accepted`; makes the counter, outside branches."""
     if self.num_nonfinite is None and self.on_nonfinite == nonfinite.DROP:
-      self.num_nonfinite = worker_variables.WorkerCounter(
+      self.num_nonfinite = placement.WorkerCounter(
           self._name, self._device)
     return accepted(self.on_nonfinite, values, names, step)
 

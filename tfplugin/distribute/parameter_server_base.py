@@ -19,7 +19,6 @@ from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
-from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -49,9 +48,9 @@ class ParameterServerExtended(packed_steps.PackedSteps,
         self._cluster_spec, self._task_type, self._task_id)
 
   def _create_variable(self, next_creator, **kwargs):
-    if variable_arguments.is_global_step(kwargs):
+    if _tf_internals.is_global_step(kwargs):
       return self._create_global_step(next_creator, **kwargs)
-    if not variable_arguments.is_local(kwargs):
+    if not _tf_internals.is_local(kwargs):
       variable = super()._create_variable(next_creator, **kwargs)
       if type(variable) is _tf_internals.AggregatingVariable:
         variable.__class__ = _tf_internals.StartedVariable

@@ -70,6 +70,10 @@ class PerGraph:
         kept[key] = make()
       return kept.get(key)
 
+  def set_here(self, value: Any) -> None:
+    """Sets the missing value for the current graph; see `here`."""
+    self.here(lambda: value)
+
 
 def _values_of(graph: tf.Graph) -> weakref.WeakKeyDictionary[PerGraph, Any]:
   """Returns the values of a graph, by the `PerGraph`s that have them.

@@ -240,6 +240,7 @@ def _loss_of_batch(specs: Sequence[Any],
                    part_of_loss: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
   """Returns the loss of the batch; readers of a shard's loss get it."""
   losses = [spec.loss for spec in specs]
+  readers = write_audit.readers_of(losses)
   parts = [part_of_loss(write_audit.unnamed(loss)) for loss in losses]
   loss = batch_parts.weighted_sum(
       [tf.reshape(part, []) for part in parts], weights)
@@ -247,7 +248,7 @@ def _loss_of_batch(specs: Sequence[Any],
     # In the root scope: the name of this tensor is a contract.
     with tf.name_scope(''):
       loss = tf.identity(loss, name='loss')
-  write_audit.show_loss(losses, loss)
+  write_audit.show_loss(losses, readers, loss)
   return loss
 
 

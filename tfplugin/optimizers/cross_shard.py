@@ -14,6 +14,7 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.ops import shard_reduction
@@ -148,7 +149,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
       return loss if factor == 1 else loss * factor
 
     # The factor of a callable's loss is known when the loss has been built.
-    with _tf_internals.losses_as_they_are():
+    with shard_loss.losses_as_they_are():
       return super().compute_gradients(
           (lambda: scaled(loss())) if callable(loss) else scaled(loss),
           *args, **kwargs)

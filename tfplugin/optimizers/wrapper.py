@@ -168,4 +168,5 @@ class OptimizerWrapper(tf1.train.Optimizer):
 
   def _create_slots(self, var_list: list[tf.Variable]) -> None:
     # An outer wrapper may need the state before this one applies gradients.
-    _tf_internals.create_optimizer_state(self._optimizer, var_list)
+    with tf.init_scope():
+      _tf_internals.state_creator(self._optimizer)(var_list)

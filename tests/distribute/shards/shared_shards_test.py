@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.towers import tower_strategy
 
@@ -49,6 +50,24 @@ def test_a_mean_over_shards_has_their_weights(behavior, shares, mean):
   with tf.Graph().as_default(), tf1.Session() as session:
     means = strategy.build(_calls(fn, 2)).results
     assert session.run(means) == [mean, mean]
+
+
+def test_a_shard_minimises_its_part_of_the_loss(behavior):
+  def fn(_):
+    w = tf1.get_variable('w', [])
+    compute = tf1.train.GradientDescentOptimizer(1.0).compute_gradients
+    found = compute(8.0 * w)
+    with shard_loss.losses_as_they_are():
+      with shard_loss.losses_as_they_are():
+        pass
+      return found + compute(8.0 * w)
+
+  strategy = shared_shards.SharedShards(
+      ['/cpu:0', '/cpu:1'], reduction='weighted_mean')
+  with tf.Graph().as_default(), tf1.Session() as session:
+    _, (found, _) = strategy.build(fn)
+    session.run(tf1.global_variables_initializer())
+    assert session.run([gradient for gradient, _ in found]) == [4.0, 8.0]
 
 
 def test_shared_variable_is_in_the_collections(behavior):

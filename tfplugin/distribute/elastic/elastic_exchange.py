@@ -26,7 +26,6 @@ from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
 from tfplugin.ops import wire_types
@@ -76,7 +75,7 @@ class Exchange:
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self.turns = elastic_pairs.StepTurns()
-    self._applied: worker_variables.WorkerCounter | None = None
+    self._applied: placement.WorkerCounter | None = None
     self._pairs, self.inputs, self.is_built = {}, [], False
     self.finite = (None if settings.on_nonfinite == nonfinite.APPLY else
                    conditional_update.FiniteUpdates(
@@ -196,7 +195,7 @@ class Exchange:
           'may not run in a step with an exchange.')
     self._is_marked = True
     if self._applied is None:
-      self._applied = worker_variables.WorkerCounter(
+      self._applied = placement.WorkerCounter(
           'elastic_average/applied', self.local_step.device)
     return [self._mark(1)]
 
@@ -294,9 +293,10 @@ class Exchange:
                    separate_run.is_useful(pairs))
     written = _written(pairs, counters)
     if not is_separate:
-      return branching.cond(
-          due, lambda: self._exchange_ops(pairs, counters, split, start),
-          updated=written)
+      with branching.updating(written):
+        return tf.cond(
+            due, lambda: self._exchange_ops(pairs, counters, split, start),
+            lambda: tf.constant(False))
     self._separate = self._separate or separate_run.SeparateRun(
         self.local_step.device)
     return self._separate.end_step(
@@ -324,10 +324,9 @@ class Exchange:
         [d for each in differences for d in each.of_copies],
         [pair.center.name if pair.is_snapshot else copy.name
          for pair in pairs for copy in pair.copies], start)
-    return branching.cond(
-        is_finite, lambda: send(differences),
-        lambda: self._skip(pairs, differences),
-        _written(pairs, counters))
+    with branching.updating(_written(pairs, counters)):
+      return tf.cond(is_finite, lambda: send(differences),
+                     lambda: self._skip(pairs, differences))
 
   def _wire(self, steps_before) -> pair_moves.Wire | None:
     """Returns the type on the network, for the exchange of the next step."""

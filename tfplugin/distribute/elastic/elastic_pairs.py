@@ -16,7 +16,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import placement
-from tfplugin.distribute.variables import worker_variables
 from tfplugin.ops import elastic
 from tfplugin.ops import wire_types
 
@@ -83,7 +82,7 @@ class Pair:
     if (self.trainable and elastic.is_penalty(rho) and
         self.local_center is None):
       name = self.local.name.split(':')[0]
-      self.local_center = worker_variables.create(
+      self.local_center = placement.worker_variable(
           lambda: (self.center.read_value() if self.initializer is None else
                    self.local.initial_value),
           f'{LOCAL_CENTER}/{name}', self.local.device,
@@ -102,7 +101,7 @@ class Pair:
     """Makes the variable of int8's rounding errors; call it in no branch."""
     if self.feedback is None and wire_types.is_smaller(
         wire_types.INT8, self.center.dtype):
-      self.feedback = worker_variables.create(
+      self.feedback = placement.worker_variable(
           lambda: tf.zeros(self.local.shape, self.local.dtype.base_dtype),
           f'{FEEDBACK}/{self.local.name.split(":")[0]}', self.local.device)
 
@@ -111,7 +110,7 @@ class Pair:
     is_sparse = isinstance(gradient, tf.IndexedSlices)
     self.is_dense = self.is_dense or not is_sparse
     if keeps_rows and is_sparse and self.touched is None:
-      self.touched = worker_variables.create(
+      self.touched = placement.worker_variable(
           lambda: tf.zeros([self.local.shape[0]], tf.bool), 'touched_rows',
           self.local.device)
 
@@ -208,7 +207,7 @@ class Turn:
                is_fixed: bool = False):
     """Creates the variable on the worker's `device`."""
     self.pairs, self.is_fixed = set(pairs), is_fixed
-    self.variable = worker_variables.create(
+    self.variable = placement.worker_variable(
         lambda: tf.zeros([], tf.int64), 'elastic_average/turns', device)
     with tf.init_scope(), placement.only_on(device):
       self._before = self.variable.read_value()  # Once in a run.

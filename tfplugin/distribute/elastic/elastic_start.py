@@ -22,7 +22,6 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import prompt_start
-from tfplugin.distribute.variables import worker_variables
 from tfplugin.events import event_log
 
 tf1 = tf.compat.v1
@@ -159,7 +158,7 @@ def create_local_step(
   start = functools.partial(tf.zeros, [], tf.int64)
   if settings is not None and settings.synchronous:
     start = functools.partial(_start_together, settings, task, server)
-  return worker_variables.create(start, LOCAL_STEP, device)
+  return placement.worker_variable(start, LOCAL_STEP, device)
 
 
 def _start_together(settings, task, server) -> tf.Tensor:

@@ -24,7 +24,6 @@ from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
-from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -57,16 +56,16 @@ def role_of(kwargs: dict[str, Any], statistics: str) -> Role:
   of a Keras metric, types that have no average, and with `statistics='shared'`
   the model's non-trainable variables. ELASTIC: the rest.
   """
-  if variable_arguments.is_global_step(kwargs):
+  if _tf_internals.is_global_step(kwargs):
     return Role.SHARED
-  if variable_arguments.is_local(kwargs):
+  if _tf_internals.is_local(kwargs):
     return Role.LOCAL
   if (kwargs.get('colocate_with') is not None or
       _tf_internals.is_made_by_optimizer()):
     return Role.STATE
-  if not _is_floating(kwargs) or variable_arguments.is_streaming(kwargs):
+  if not _is_floating(kwargs) or _tf_internals.is_streaming(kwargs):
     return Role.SHARED
-  if not variable_arguments.is_trainable(kwargs) and statistics == 'shared':
+  if not _tf_internals.is_trainable(kwargs) and statistics == 'shared':
     return Role.SHARED
   return Role.ELASTIC
 
@@ -94,7 +93,7 @@ def center_of(next_creator: Callable, kwargs: dict[str, Any]) -> tf.Variable:
 
 def copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
   """Returns the arguments of the creator of a variable's copy."""
-  return dict(kwargs, trainable=variable_arguments.is_trainable(kwargs),
+  return dict(kwargs, trainable=_tf_internals.is_trainable(kwargs),
               collections=localized(kwargs.get('collections')))
 
 
@@ -293,7 +292,7 @@ class ElasticScope:
       with placement.only_on(self.worker_device):
         return next_creator(**kwargs)
     if role is Role.ELASTIC and (
-        variable_arguments.is_trainable(kwargs) or not self.has_statistics):
+        _tf_internals.is_trainable(kwargs) or not self.has_statistics):
       with _maker.being(_PAIRING):
         variable = self._create_pair(next_creator, **kwargs)
       note_copies(variable, [variable])

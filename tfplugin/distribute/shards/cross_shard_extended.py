@@ -13,10 +13,12 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import shard_writes
@@ -159,7 +161,7 @@ class GroupReduction:
             _tf_internals.is_asked_by_keras_3()))
 
   def _call_for_each_replica(self, fn, args, kwargs):
-    with self._container_strategy().scaling_losses():
+    with _tf_internals.losses_scaled(shard_loss.scaled):
       if tf.executing_eagerly():
         return super()._call_for_each_replica(fn, args, kwargs)
       outer, self._run = self._run, self._new_run(args, kwargs)
@@ -203,8 +205,9 @@ class GroupReduction:
   def _in_shards(self, fn, args, kwargs):
     """Builds `fn` in each shard."""
     run = self._run
-    with _tf_internals.gradients_noted(_is_in_replica, run.gradients.add), (
-        _tf_internals.summaries_of_all(_is_in_replica)), (
+    is_in_replica, taken = _tf_internals.is_in_replica, run.gradients.taken
+    with _tf_internals.gradients_noted(is_in_replica, taken.append), (
+        _tf_internals.summaries_of_all(is_in_replica)), (
             _tf_internals.sizes_as_ops(run.has_rows)), (
                 _tf_internals.seeds_by_replica()), (
                     _tf_internals.layer_names_by_replica()):
@@ -265,7 +268,9 @@ class GroupReduction:
       write_audit.show_batch_values(run, range(len(parts)), run.losses[0])
       with tf.name_scope('loss_of_batch'):
         total = tf.add_n(parts)
-      write_audit.show_loss(run.losses, total)
+      made = graph_order.upstream([total.op])
+      readers = [ops - made for ops in write_audit.readers_of(run.losses)]
+      write_audit.show_loss(run.losses, readers, total)
 
   def _start_of_copies(self) -> tf.Operation:
     """Returns the op that starts all copies with the value of the first."""
@@ -314,10 +319,6 @@ class GroupReduction:
     first = _tf_internals.index_in_cluster(self) * len(self.worker_devices)
     return shard_reduction.group_of_shard(groups)[
         first:first + len(self.worker_devices)]
-
-
-def _is_in_replica() -> bool:
-  return not tf.distribute.in_cross_replica_context()
 
 
 class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,

@@ -35,8 +35,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Callable
 
 import tensorflow as tf
 
@@ -54,6 +56,7 @@ tf1 = tf.compat.v1
 _DIVIDED = (_tf_internals.MEAN_OF_REPLICAS, _tf_internals.AVERAGE_OF_REPLICAS)
 _SUMS = (shard_reduction.SUM, 'sum', *_DIVIDED)
 _NOT_REDUCED = (None, tf1.losses.Reduction.NONE)
+_local = threading.local()
 
 
 class ScalesLoss:
@@ -68,16 +71,6 @@ class ScalesLoss:
   divides_loss = True
   # Prevents a second division by TensorFlow.
   _scale_loss_for_estimator = property(lambda self: False, lambda self, _: None)
-
-  def scaling_losses(self) -> contextlib.AbstractContextManager:
-    """Makes v1 optimizers in its replicas minimise their `part_of_loss`."""
-
-    def scaled(loss: tf.Tensor) -> tf.Tensor | None:
-      is_own = tf.distribute.get_strategy() is self and (
-          not tf.distribute.in_cross_replica_context())
-      return self.part_of_loss(loss) if is_own else None
-
-    return _tf_internals.losses_scaled(scaled)
 
   def part_of_loss(self, loss: tf.Tensor) -> tf.Tensor:
     """Returns this shard's contribution to the total loss.
@@ -95,6 +88,31 @@ class ScalesLoss:
           self.group_assignment, self.num_shards)
       _check_not_divided(loss, number, _DIVIDED[:1] if is_group else _DIVIDED)
     return divided(loss, self.reduced_together)
+
+
+def scaled(scale_loss: Callable[[tf.Tensor], tf.Tensor],
+           loss: tf.Tensor) -> tf.Tensor:
+  """Returns the loss that a v1 optimizer minimises: in a shard, its part.
+
+  Elsewhere it is that of TensorFlow's `scale_loss`.
+  """
+  strategy = tf.distribute.get_strategy()
+  if not isinstance(strategy, ScalesLoss) or (
+      tf.distribute.in_cross_replica_context()):
+    return scale_loss(loss)
+  part = strategy.part_of_loss(loss)
+  return loss if getattr(_local, 'as_they_are', False) else part
+
+
+@contextlib.contextmanager
+def losses_as_they_are() -> Iterator[None]:
+  """Makes v1 optimizers of shards minimise losses unscaled."""
+  outer = getattr(_local, 'as_they_are', False)
+  _local.as_they_are = True
+  try:
+    yield
+  finally:
+    _local.as_they_are = outer
 
 
 def _check_not_divided(loss: tf.Tensor, number: int,
@@ -290,9 +308,10 @@ def _counts(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
 
 def _check_size(op: tf.Operation) -> None:
   """Raises if `op` is the count of a mean loss, and depends on weights."""
+  if not _tf_internals.is_count_of_mean(op):
+    return
   for source in graph_order.upstream(
-      [op] if _tf_internals.is_count_of_mean(op) else [], of_values=True,
-      stop=_tf_internals.is_size):
+      [op], of_values=True, stop=_tf_internals.is_size):
     if not (source.inputs or _tf_internals.is_size(source)) and (
         _tf_internals.may_vary(source)):
       raise RuntimeError(

@@ -25,7 +25,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import horovod_processes
-from tfplugin.distribute.shards.building import shard_models
 from tfplugin.ops import shard_reduction
 
 tf1 = tf.compat.v1
@@ -234,7 +233,7 @@ def shards_here(caller: str) -> Shards:
 
 def _in_this_process(caller: str) -> tuple[Shards, str]:
   """Returns the shards of this process or its strategy, and a name for them."""
-  if shard_models.is_in_shard():
+  if _tf_internals.is_in_shard():
     size = tf.distribute.get_strategy().num_shards
     return (SharingReplicas(size) if size > 1 else Shards(1)), 'shards'
   if tf.distribute.has_strategy():

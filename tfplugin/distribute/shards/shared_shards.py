@@ -23,7 +23,6 @@ from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.variables import mirrored_variables
-from tfplugin.distribute.variables import variable_arguments
 from tfplugin.ops import batch_parts
 from tfplugin.ops import shard_reduction
 
@@ -78,7 +77,7 @@ class SharedShards(shard_loss.ScalesLoss, tf1.distribute.Strategy,
   @property
   def num_replicas_in_sync(self) -> int:
     """The number of shards; in a shard the number that divides its loss."""
-    return self.divided_by_keras if shard_models.is_in_shard() else (
+    return self.divided_by_keras if _tf_internals.is_in_shard() else (
         self.num_shards)
 
   def build(self, calls: Sequence[Callable[[], Any]],
@@ -188,10 +187,10 @@ class SharedExtended(cross_shard_extended.GroupReduction,
 
   def _create_variable(self, next_creator, **kwargs):
     # All shards add to a metric's variable once, as to any other.
-    if variable_arguments.is_metric(kwargs):
+    if _tf_internals.is_metric(kwargs):
       kwargs['aggregation'] = None
     has_rule = kwargs.get('aggregation') not in _NONE
-    kwargs['trainable'] = variable_arguments.is_trainable(kwargs)
+    kwargs['trainable'] = _tf_internals.is_trainable(kwargs)
     kwargs['synchronization'] = tf.VariableSynchronization.ON_WRITE
     if not has_rule:
       kwargs['aggregation'] = tf.VariableAggregation.ONLY_FIRST_REPLICA

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import per_graph
-from tfplugin.distribute.variables import worker_variables
+from tfplugin.distribute import placement
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
@@ -36,13 +36,13 @@ class WorkerCounters:
                stale_counter: tf.Variable | None = None):
     """Creates the worker's variables; see `StalenessCounters`."""
     self.stale_counter = stale_counter
-    self.num_dropped = worker_variables.WorkerCounter(
+    self.num_dropped = placement.WorkerCounter(
         f'{prefix}/num_dropped', device)
-    self.num_applied = worker_variables.WorkerCounter(
+    self.num_applied = placement.WorkerCounter(
         f'{prefix}/num_applied', device)
-    self.num_nonfinite: worker_variables.WorkerCounter | None = None
+    self.num_nonfinite: placement.WorkerCounter | None = None
     if counts_nonfinite:
-      self.num_nonfinite = worker_variables.WorkerCounter(
+      self.num_nonfinite = placement.WorkerCounter(
           f'{prefix}/num_nonfinite', device)
     with tf.init_scope():
       is_eager = tf.executing_eagerly()
@@ -77,7 +77,9 @@ class StalenessCounters:
 
   def create(self, global_step: tf.Variable, worker_device: str = '') -> None:
     """Creates the counters beside the step and on the worker, once."""
-    self._of_graph.here(lambda: self._made(global_step, worker_device))
+    if not self.exist_here():
+      with tf.init_scope():
+        self._of_graph.set_here(self._made(global_step, worker_device))
 
   def _made(self, global_step, worker_device) -> WorkerCounters:
     prefix, counter_name = _free_names(self._name)

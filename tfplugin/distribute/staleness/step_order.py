@@ -140,8 +140,9 @@ def _watch_for_writes(
   outside = _tf_internals.branch_of(reading.op)
   after, seen = {source}, set()
 
-  def watch(op):
+  def watch(create, op, *args, **kwargs):
     nonlocal barrier
+    create(op, *args, **kwargs)
     sources = set(graph_order.sources(op))
     if after.isdisjoint(sources):
       return

@@ -66,15 +66,15 @@ class RowAnalysis:
     self._splits_batch_norm = splits_batch_norm
     # Stacked: several entries of a row, which may be in several towers.
     self._batch_norm_ops, self._stacked = set(), set()
-    self._sizes, self._depends = set(), set()
-    self._whole, self._part, self._sliced = {}, {}, {}
-    self._smaller = scratch_graph.SmallerBatch(self._scratch, self._whole_of)
-    self._depends.update(leaf.ref() for leaf in leaves)
+    self._sizes = set()
+    self._part, self._sliced = {}, {}
+    self._smaller = scratch_graph.SmallerBatch(self._scratch)
+    self._scratch.depends.update(leaf.ref() for leaf in leaves)
     for leaf in leaves:
       if leaf.shape.rank is None:
         continue
       rest = scratch_graph.behind_rows(leaf.shape.as_list())
-      self._whole[leaf.ref()] = self._scratch.placeholder(
+      self._scratch.whole[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._num_rows, *rest])
       self._part[leaf.ref()] = self._scratch.placeholder(
           leaf.dtype, [self._part_rows, *rest])
@@ -85,7 +85,7 @@ class RowAnalysis:
 
   def _add_composite(self, composite: Any) -> None:
     """Notes the number of rows of a sparse or ragged tensor."""
-    self._depends.update(t.ref() for t in tf.nest.flatten(
+    self._scratch.depends.update(t.ref() for t in tf.nest.flatten(
         composite, expand_composites=True))
     if isinstance(composite, tf.RaggedTensor):
       counting = composite.row_splits
@@ -96,7 +96,7 @@ class RowAnalysis:
       sizes = scratch_graph.behind_rows(composite.shape.as_list())
       made = [self._scratch.constant([rows, *sizes], tf.int64)
               for rows in (self._num_rows, self._part_rows)]
-    self._whole[counting.ref()] = made[0]
+    self._scratch.whole[counting.ref()] = made[0]
     self._smaller.put(counting, made[1])
 
   def note_batch_norm(self, ops: Sequence[tf.Operation]) -> None:
@@ -119,22 +119,22 @@ class RowAnalysis:
 
   def declare(self, tensor: tf.Tensor, like: tf.Tensor) -> None:
     """Notes that `tensor`, a gradient, has its rows where `like` has them."""
-    for known in (self.rows, self._whole, self._part):
+    for known in (self.rows, self._scratch.whole, self._part):
       known[tensor.ref()] = known[like.ref()]
     self._smaller.put(tensor, self._smaller.of(like))
-    self._depends.add(tensor.ref())
+    self._scratch.depends.add(tensor.ref())
 
   def add(self, op: tf.Operation) -> None:
     """Analyses a new op of the model."""
     inputs = list(op.inputs)
-    depending = [t for t in inputs if t.ref() in self._depends]
+    depending = [t for t in inputs if t.ref() in self._scratch.depends]
     if not depending:
       return
-    self._depends.update(output.ref() for output in op.outputs)
+    self._scratch.depends.update(output.ref() for output in op.outputs)
     if not _tf_internals.can_be_copied(op):
       self._note_unsplit(op)
       return
-    made = self._scratch.copy(op, map(self._whole_of, inputs))
+    made = self._scratch.copy(op, map(self._scratch.whole_of, inputs))
     if made is None:
       self._note_unsplit(op)
       return
@@ -142,7 +142,7 @@ class RowAnalysis:
       return
     self._smaller.note(op, inputs)
     for output, whole in zip(op.outputs, made.outputs):
-      self._whole[output.ref()] = whole
+      self._scratch.whole[output.ref()] = whole
     if not op.op_def.is_stateful or _tf_internals.reads_only(op):
       self._find_plan(op, inputs, depending)
     if op not in self.plans:
@@ -168,10 +168,10 @@ class RowAnalysis:
   def _find_size(self, op: tf.Operation, inputs: Sequence[tf.Tensor]) -> None:
     modes = [PART if t.ref() in self._part else
              SLICE if self._can_be_sliced(t) else WHOLE for t in inputs]
-    whole = [self._whole_of(output).shape for output in op.outputs]
+    whole = [self._scratch.whole_of(output).shape for output in op.outputs]
     is_small = all(shape.is_fully_defined() and shape.rank < 2 and
                    shape.num_elements() < 64 for shape in whole)
-    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
+    made = self._scratch.copy(op, [*map(self._of_mode, inputs, modes)])
     if is_small and made is not None and whole == [
         output.shape for output in made.outputs]:
       self._keep(op, Plan(inputs, modes), made)
@@ -181,12 +181,13 @@ class RowAnalysis:
                     inputs: Sequence[tf.Tensor]) -> None:
     modes = [PART if self.has_parts(t) or t.ref() in self._sizes else WHOLE
              for t in inputs]
-    made = self._scratch.copy(op, map(self._of_mode, inputs, modes))
+    made = self._scratch.copy(op, [*map(self._of_mode, inputs, modes)])
     if made is None:
       return
     self._keep(op, Plan(inputs, modes), made)
     for output in op.outputs:
-      rows = self._rows_of(self._whole_of(output), self._part[output.ref()])
+      rows = self._rows_of(
+          self._scratch.whole_of(output), self._part[output.ref()])
       if rows is None:
         self.moments.add(output.ref())
       else:
@@ -216,14 +217,15 @@ class RowAnalysis:
 
     The shape of a model that is static counts the rows of the whole batch.
     """
-    shape = self._whole_of(op.outputs[0]).shape if op.outputs else None
+    shape = self._scratch.whole_of(op.outputs[0]).shape if op.outputs else None
     if not self._is_static or shape is None or not shape.is_fully_defined():
       return []
     return [[PART if self.has_parts(other) else FREE if other is t else WHOLE
              for other in inputs] for t in inputs
             if t.dtype in (tf.int32, tf.int64) and t.shape == [shape.rank] and
-            t.ref() not in self._depends and (
-                self._scratch.value_of_shape(self._whole_of(t)) == shape)]
+            t.ref() not in self._scratch.depends and (
+                shape == self._scratch.value_of_shape(
+                    self._scratch.whole_of(t)))]
 
   def place_of_rows(self, op: tf.Operation) -> tuple[int, int] | None:
     """Returns where the static shape that `op` makes has its rows.
@@ -232,7 +234,8 @@ class RowAnalysis:
     """
     before, places = 1, {self.rows[t.ref()].before for t in op.inputs
                          if t.ref() in self.rows}
-    for axis, size in enumerate(self._whole_of(op.outputs[0]).shape.as_list()):
+    shape = self._scratch.whole_of(op.outputs[0]).shape
+    for axis, size in enumerate(shape.as_list()):
       if before in places and size and size % self._num_rows == 0:
         return axis, size // self._num_rows
       before *= size
@@ -240,7 +243,7 @@ class RowAnalysis:
 
   def _free_shape(self, op: tf.Operation, dtype: tf.DType) -> tf.Tensor:
     """Returns the static shape that `op` makes in a tower."""
-    shape = self._whole_of(op.outputs[0]).shape.as_list()
+    shape = self._scratch.whole_of(op.outputs[0]).shape.as_list()
     place = self.place_of_rows(op)
     if place is not None:
       shape[place[0]] = self._part_rows * place[1]
@@ -254,13 +257,13 @@ class RowAnalysis:
     if made is None or _tf_internals.is_reshape(op) and (
         not self._scratch.is_known_shape(values[1])):
       return False
-    pairs = [(self._whole_of(output), part)
+    pairs = [(self._scratch.whole_of(output), part)
              for output, part in zip(op.outputs, made.outputs)]
     if _tf_internals.has_moments(op):
       pairs = pairs[:1]
     outputs = [self._rows_of(*pair) for pair in pairs]
     own = {i: self.rows[t.ref()] if mode == PART else _tf_internals.Rows(
-        0, self.factor(t), self._whole_of(t).shape.rank, 1, None)
+        0, self.factor(t), self._scratch.whole_of(t).shape.rank, 1, None)
            for i, (t, mode) in enumerate(zip(inputs, modes))
            if mode == SLICE or t.ref() in self.rows}
     if None in outputs or not own or not _tf_internals.keeps_rows_apart(
@@ -282,8 +285,8 @@ class RowAnalysis:
     self._part.update(zip((t.ref() for t in op.outputs), made.outputs))
     rows = {t.ref() for t in plan.inputs if t.ref() in self.rows}
     if rows and rows <= self._stacked or not rows and any(
-        mode == SLICE and t.ref() in self._depends and self.factor(t) > 1
-        for t, mode in zip(plan.inputs, plan.modes)):
+        mode == SLICE and t.ref() in self._scratch.depends and (
+            self.factor(t) > 1) for t, mode in zip(plan.inputs, plan.modes)):
       self._stacked.update(output.ref() for output in op.outputs)
 
   def _rows_of(self, whole: tf.Tensor, part: tf.Tensor,
@@ -294,7 +297,7 @@ class RowAnalysis:
   def _of_mode(self, tensor: tf.Tensor, mode: str) -> tf.Tensor:
     if mode == PART:
       return self._part[tensor.ref()]
-    whole = self._whole_of(tensor)
+    whole = self._scratch.whole_of(tensor)
     if mode == WHOLE:
       return whole
     if tensor.ref() not in self._sliced:
@@ -307,9 +310,9 @@ class RowAnalysis:
   def _can_be_sliced(self, tensor: tf.Tensor) -> bool:
     """Returns whether the first dimension of `tensor` may be the rows."""
     size = self._first_size(tensor)
-    depends = tensor.ref() in self._depends
+    depends = tensor.ref() in self._scratch.depends
     if size is None:
-      return depends and bool(self._whole_of(tensor).shape.rank)
+      return depends and bool(self._scratch.whole_of(tensor).shape.rank)
     factor, rest = divmod(size, self._num_rows)
     return factor > 0 and not rest and (
         self._is_static or depends and self._smaller.has_first_size(
@@ -318,26 +321,19 @@ class RowAnalysis:
   def _is_known(self, tensor: tf.Tensor) -> bool:
     """Returns whether no dimension of `tensor` may turn out to be rows."""
     return tensor.dtype in (tf.resource, tf.variant) or (
-        self._whole_of(tensor).shape.is_fully_defined())
+        self._scratch.whole_of(tensor).shape.is_fully_defined())
 
   def may_be_rows(self, tensor: tf.Tensor) -> bool:
     """Returns whether the first dimension has an unknown size: perhaps rows."""
-    return bool(self._whole_of(tensor).shape.rank) and (
+    return bool(self._scratch.whole_of(tensor).shape.rank) and (
         self._first_size(tensor) is None)
 
   def _first_size(self, tensor: tf.Tensor) -> int | None:
-    sizes = self._whole_of(tensor).shape
+    sizes = self._scratch.whole_of(tensor).shape
     return tf.compat.dimension_value(sizes[0]) if sizes.rank else None
 
-  def _whole_of(self, tensor: tf.Tensor) -> tf.Tensor:
-    """Returns `tensor`, of the whole batch, in the scratch graph."""
-    if tensor.ref() not in self._whole:
-      self._whole[tensor.ref()] = self._scratch.stand_in(
-          tensor, tensor.ref() not in self._depends)
-    return self._whole[tensor.ref()]
-
   def _note_unsplit(self, op: tf.Operation) -> None:
-    has_rows = any(t.ref() in self.rows or t.ref() in self._depends and
+    has_rows = any(t.ref() in self.rows or t.ref() in self._scratch.depends and
                    self._can_be_sliced(t) for t in op.inputs)
     if op.outputs and has_rows and self._uses_variable(op):
       self.unsplit.append(f'{op.name} ({op.type})')
@@ -345,5 +341,6 @@ class RowAnalysis:
   def _uses_variable(self, op: tf.Operation) -> bool:
     """Returns whether the value of a variable is an input of `op`."""
     reads = not op.op_def.is_stateful or _tf_internals.reads_only(op)
-    return reads and any(_tf_internals.is_value_of_variable(t)
-                         for t in op.inputs if t.ref() not in self._depends)
+    return reads and any(
+        _tf_internals.is_value_of_variable(t)
+        for t in op.inputs if t.ref() not in self._scratch.depends)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Callable
 
 import tensorflow as tf
 
@@ -30,11 +29,24 @@ _OFFSET = 2 ** 40  # A size must not be negative; a difference of sizes may be.
 
 
 class ScratchGraph:
-  """Graph with copies of a model's ops, in other sizes."""
+  """Graph with copies of a model's ops, in other sizes.
+
+  Attributes:
+    depends: The references of the model's tensors that depend on the batch.
+    whole: By `tensor.ref()` of the model, the tensors for the whole batch.
+  """
 
   def __init__(self):
     """Starts empty."""
     self._graph = tf.Graph()
+    self.depends, self.whole = set(), {}
+
+  def whole_of(self, tensor: tf.Tensor) -> tf.Tensor:
+    """Returns `tensor` of the model for the whole batch."""
+    if tensor.ref() not in self.whole:
+      self.whole[tensor.ref()] = self.stand_in(
+          tensor, tensor.ref() not in self.depends)
+    return self.whole[tensor.ref()]
 
   def placeholder(self, dtype, shape) -> tf.Tensor:
     """Returns a tensor of this type and shape."""
@@ -130,10 +142,9 @@ class SmallerBatch:
   A size that counts rows is another one in a smaller batch.
   """
 
-  def __init__(self, scratch: ScratchGraph,
-               whole_of: Callable[[tf.Tensor], tf.Tensor]):
-    """Starts empty; `whole_of` returns a tensor for the whole batch."""
-    self._scratch, self._whole_of = scratch, whole_of
+  def __init__(self, scratch: ScratchGraph):
+    """Starts empty."""
+    self._scratch = scratch
     self._made, self._inputs = {}, {}
 
   def put(self, tensor: tf.Tensor, made: tf.Tensor) -> None:
@@ -161,7 +172,7 @@ class SmallerBatch:
 
   def _make(self, tensor: tf.Tensor, inputs: Sequence[tf.Tensor]) -> None:
     if inputs is None:
-      self.put(tensor, self._whole_of(tensor))
+      self.put(tensor, self._scratch.whole_of(tensor))
       return
     made = self._scratch.copy(
         tensor.op, [self._made[t.ref()] for t in inputs])
@@ -195,7 +206,7 @@ class SmallerBatch:
     """
     for index, i in _tf_internals.bounds_of_rows(op, rows.get(0)):
       values = [self._scratch.values(t) for t in (
-          self._whole_of(inputs[index]), self.of(inputs[index]))]
+          self._scratch.whole_of(inputs[index]), self.of(inputs[index]))]
       if None in values or values[0][i] == values[1][i] != 0:
         return True
     return False

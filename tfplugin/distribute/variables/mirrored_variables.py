@@ -13,7 +13,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute.variables import variable_arguments
 
 tf1 = tf.compat.v1
 
@@ -46,7 +45,7 @@ class MirroredInGraph:
 
   def _create_variable(self, next_creator, **kwargs):
     if is_unlisted(kwargs):
-      kwargs['trainable'] = variable_arguments.is_trainable(kwargs)
+      kwargs['trainable'] = _tf_internals.is_trainable(kwargs)
       next_creator = _unlisting(next_creator)
     variable = super()._create_variable(next_creator, **kwargs)
     if type(variable) is _tf_internals.SyncOnReadVariable:

@@ -15,7 +15,6 @@ from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.overlap import separate_run
-from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
@@ -47,7 +46,7 @@ class OverlappedExchange(separate_run.SeparateRun):
     """Makes the queues and a flag on the worker's `device`."""
     super().__init__(device, _SCOPE)
     self._snapshots = {}
-    self._in_flight = worker_variables.create(
+    self._in_flight = placement.worker_variable(
         lambda: False, f'{_SCOPE}/in_flight', device)
     with tf.init_scope():
       self.serve = tf.group(self.serve, self._set_in_flight(False))
@@ -61,7 +60,7 @@ class OverlappedExchange(separate_run.SeparateRun):
       name = pair.local.name.split(':')[0]
 
       def create(kind):
-        return worker_variables.create(
+        return placement.worker_variable(
             lambda: tf.zeros(pair.local.shape, pair.local.dtype.base_dtype),
             f'{_SCOPE}/{kind}/{name}', pair.local.device,
             branching.is_reference(pair.local))

@@ -26,7 +26,6 @@ from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.values import set_values
-from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
@@ -55,7 +54,7 @@ class FirstValues(tf1.train.SessionRunHook):
     if not self._pairs:
       return
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
-      self._before = worker_variables.create(
+      self._before = placement.worker_variable(
           functools.partial(set_values.prints_of, [
               pair.first_value for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)

@@ -30,7 +30,6 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.overlap import separate_run
-from tfplugin.distribute.variables import worker_variables
 
 tf1 = tf.compat.v1
 
@@ -225,7 +224,7 @@ class SetValues:
     self._seen = {} if seen is None else seen
     for pair in self.pairs:
       if pair not in self._seen:
-        self._seen[pair] = worker_variables.create(
+        self._seen[pair] = placement.worker_variable(
             lambda pair=pair: print_of(pair.first_value),
             f'elastic_average/seen/{pair.center.op.name}', device,
             is_listed=False)

@@ -132,17 +132,24 @@ class NotedGradients:
   """Finds the values that are computed from noted gradients.
 
   A variable to which they are added holds them, too.
+
+  Attributes:
+    taken: List to which new gradients are appended.
   """
 
   def __init__(self):
-    self._noted = set()
+    self.taken = []
+    self._ops = set()
     self._without = set()
     # Handles of variables that hold sums over shards, or other gradients.
     self._totals, self._others = set(), set()
 
-  def add(self, gradient) -> None:
-    """Notes `gradient`."""
-    self._noted.add(_values(gradient).op)
+  @property
+  def _noted(self) -> set[tf.Operation]:
+    """The ops of the gradients."""
+    self._ops.update(_values(gradient).op for gradient in self.taken)
+    self.taken.clear()
+    return self._ops
 
   def accumulate(self, value, variable: tf.Variable) -> None:
     """Notes that gradients of `value` are added to `variable`."""

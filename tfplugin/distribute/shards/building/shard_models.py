@@ -54,6 +54,7 @@ class ShardModels:
     """Surrounds the building of all shards."""
     try:
       # The weight of a shard makes the mean already.
+      is_in_shard = _tf_internals.is_in_shard
       with _tf_internals.keras_means_of_losses(is_in_shard), (
           _tf_internals.counts_marked(is_in_shard)), (
               scopes_of_one_device(
@@ -156,11 +157,6 @@ def _check_same(variable: tf.Variable, name: str, kwargs: dict,
         'Shards must make the same variables in the same order. Received: '
         f'`{variable.name}` of shape {variable.shape} in shard 0, `{name}` of '
         f'shape {shape} in shard {shard}. Make variables whatever the shard.')
-
-
-def is_in_shard() -> bool:
-  """Returns whether a shard with a model of its own is being built."""
-  return hasattr(tf.distribute.get_replica_context(), 'tower')
 
 
 class ShardCollections:

@@ -235,13 +235,19 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
         'all shards show the first of %s: %s.', len(run.batch), ', '.join(left))
 
 
-def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
-  """Makes the ops that read a shard's loss read the loss of the batch.
+def readers_of(losses: Sequence[Any]) -> list[set[tf.Operation]]:
+  """Returns the ops that read each of `losses`, which may be no tensors."""
+  return [set(unnamed(loss).consumers() if isinstance(loss, tf.Tensor) else ())
+          for loss in losses]
+
+
+def show_loss(losses: Sequence[tf.Tensor],
+              readers: Sequence[set[tf.Operation]], total: tf.Tensor) -> None:
+  """Makes the `readers` of the shards' losses read the loss of the batch.
 
   A metric of the loss, or its summary, then has one value per batch. `total` is
-  made from `losses`; the ops on the way to it are left alone.
+  made from `losses`; the readers are not on the way to it.
   """
-  behind = graph_order.upstream([total.op])
   if losses[0].op.name == 'loss' and not _tf_internals.names_tensor(
       losses[0].op):
     tf1.logging.warning(
@@ -249,11 +255,9 @@ def show_loss(losses: Sequence[tf.Tensor], total: tf.Tensor) -> None:
         'shards; the loss of the batch is `%s`. Name the loss by '
         "`tf.identity(loss, name='loss')`, which becomes the loss of the "
         'batch.', len(losses), total.name)
-  losses = [unnamed(loss) for loss in losses if isinstance(loss, tf.Tensor)]
-  for loss in losses:
-    readers = set(loss.consumers()) - behind
-    if readers:
-      _tf_internals.redirect(readers, loss, tf.cast(total, loss.dtype))
+  for loss, ops in zip(losses, readers):
+    if ops:
+      _tf_internals.redirect(ops, unnamed(loss), tf.cast(total, loss.dtype))
 
 
 def unnamed(loss: tf.Tensor) -> tf.Tensor:
