@@ -26,8 +26,10 @@ REASONS: dict[tuple[str, str, str], str] = {
     ('tfplugin/distribute/clipping/clip.py', 'rewrite_rows',
      'rows_per_block = max(1, _BLOCK_BYTES // max(2, row_bytes))'):
         'only rows without a byte come in smaller blocks: nothing is written',
-    ('tfplugin/distribute/elastic/values/first_values.py', 'hook_of_optimizer',
-     'signal = create_signal(server, is_chief, is_awaited=True)'):
+    ('tfplugin/optimizers/elastic_initialization.py',
+     'ElasticInitialization._make_first_values',
+     'signal = first_values.create_signal(server, not self._waits, '
+     'is_awaited=True)'):
         'strategies and decorators ask before a hook begins',
     ('tfplugin/distribute/elastic/elastic_start.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):

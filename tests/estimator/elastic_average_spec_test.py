@@ -66,8 +66,8 @@ def test_returns_a_new_spec_and_keeps_the_users_hooks():
   assert spec is not own[0]
   assert own[0].training_hooks == (hook,)
   assert own[0].scaffold.saver is None
-  assert own[0].scaffold is not spec.scaffold
-  assert spec.training_hooks[0] is hook
+  assert own[0].scaffold is spec.scaffold  # Hooks of the program may have it.
+  assert hook in spec.training_hooks
   assert spec.training_chief_hooks == (chief_hook,)
   assert spec.train_op is not own[0].train_op
 
@@ -88,6 +88,32 @@ def test_scaffold_without_a_saver_keeps_the_rest():
   assert spec.scaffold.init_feed_dict == {'a': 1}
   # The default Saver is made when every variable exists, hooks' included.
   assert spec.scaffold.saver is None
+
+
+def test_hooks_and_an_init_fn_use_the_scaffold(tmp_path, behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    weight = tf1.get_variable('weight', initializer=[[7.0], [8.0]])
+    session.run(weight.initializer)
+    path = tf1.train.Saver().save(session, str(tmp_path / 'pretrained'))
+
+  def model_fn(features, labels, mode):
+    spec = decorated_models.regression(make_optimizer=_frozen)(
+        features, labels, mode)
+    scaffold = tf1.train.Scaffold(
+        saver=tf1.train.Saver([v for v in tf1.trainable_variables()
+                               if v.op.name == 'weight']),
+        init_fn=lambda scaffold, session: scaffold.saver.restore(session, path))
+    tf1.summary.scalar('mine', spec.loss)
+    return spec._replace(scaffold=scaffold, training_hooks=[
+        tf1.train.SummarySaverHook(save_steps=1, scaffold=scaffold,
+                                   output_dir=str(tmp_path / 'summaries'))])
+
+  values = decorated_models.train(elastic_average(model_fn), 2)
+  np.testing.assert_array_equal(values['weight'], [[7.0], [8.0]])
+  written = [value.tag for file in (tmp_path / 'summaries').iterdir()
+             for event in tf1.train.summary_iterator(str(file))
+             for value in event.summary.value]
+  assert written.count('mine') == 2
 
 
 def test_init_fn_sets_the_centre(behavior):

@@ -318,3 +318,33 @@ def test_gradients_may_come_from_a_zip(behavior, pairs_as):
       session.run(train_op)
       for v in (w, mean):
         assert session.run([v, _center(getter, v)]) == [0.5, 0.5]
+
+
+@pytest.mark.parametrize('in_sequence', [False, True])
+def test_each_of_two_optimizers_counts_its_exchanges(behavior, in_sequence):
+  """Also if one waits for the other, whose exchange is no other count."""
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    step = tf1.train.get_or_create_global_step()
+    a, b = _variable(getter, 'a', 0.0), _variable(getter, 'b', 0.0)
+    first, second = (_optimizer(getter, communication_period=2,
+                                moving_rate=0.5) for _ in range(2))
+    train = first.minimize(-a, step, [a])
+    with tf1.control_dependencies([train] if in_sequence else []):
+      train = tf.group(train, second.minimize(-b, step, [b]))
+    with _session(first) as session:
+      session.run([v.initializer for optimizer in (first, second)
+                   for v in optimizer.variables()])
+      for _ in range(4):
+        session.run(train)
+      assert session.run(step) == 4
+
+
+def test_no_variables_are_not_all_variables(behavior):
+  del behavior
+  with tf.Graph().as_default():
+    getter = Getter('')
+    a = _variable(getter, 'a', 0.0)
+    with pytest.raises(ValueError, match='No variables to optimize'):
+      _optimizer(getter).minimize(-a, None, [])

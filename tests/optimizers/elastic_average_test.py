@@ -129,7 +129,9 @@ def test_var_list_is_a_nest_as_for_any_optimizer(behavior, choose, expected):
     (lambda: tf1.train.AdamOptimizer(0.2), 0.5),
     (lambda: tf1.train.RMSPropOptimizer(0.4), 0.25),
     (lambda: tf1.train.AdamOptimizer(lambda: tf.constant(0.2)), 0.5),
-    (lambda: tf1.train.MomentumOptimizer(tf.constant(0.05), 0.9), 2.0)])
+    (lambda: tf1.train.MomentumOptimizer(tf.constant(0.05), 0.9), 2.0),
+    # As at the end of a schedule.
+    (lambda: tf1.train.GradientDescentOptimizer(tf.constant(0.0)), 0.0)])
 def test_default_rho_is_moving_rate_by_learning_rate(behavior, make, expected):
   del behavior
   with tf.Graph().as_default():

@@ -175,6 +175,30 @@ def test_what_is_written_later_is_a_copys_alone_and_is_averaged(behavior):
   np.testing.assert_allclose(values, [5.0 - moved, center + moved], rtol=1e-6)
 
 
+def test_a_hook_that_trains_before_the_first_step_writes_no_first_value(
+    behavior):
+  del behavior
+  model = _Model()
+  with model.graph.as_default():
+    getter = model.optimizer._getter
+    with getter.scope():
+      v = tf1.get_variable('v', initializer=8.0)
+    train = model.optimizer.minimize(v * v, var_list=[v])
+    centers = {pair.local.op.name: pair.center for pair in getter.pairs}
+
+  class Trains(tf1.train.SessionRunHook):
+
+    def before_run(self, run_context):
+      run_context.session.run(train)
+
+  with model.graph.as_default():
+    hook = model.optimizer.make_session_run_hook(True, 0)
+  with model.session([Trains(), hook]) as session:
+    values = session.run([v, centers['v']])
+  # A rate of 1: from 8 to -8, and a quarter of the difference moves.
+  assert values == [-4.0, 4.0]
+
+
 def test_without_a_write_a_copy_starts_from_the_center(behavior, caplog):
   del behavior
   model = _Model()

@@ -16,6 +16,7 @@ from tfplugin._tf_internals.branches import is_switch
 from tfplugin._tf_internals.branches import outside_of_functions
 from tfplugin._tf_internals.branches import Place
 from tfplugin._tf_internals.branches import sources_of
+from tfplugin._tf_internals.estimators import changed_scaffold
 from tfplugin._tf_internals.estimators import datasets_inside
 from tfplugin._tf_internals.estimators import evaluation_of_saves
 from tfplugin._tf_internals.estimators import evaluator_asks

@@ -50,6 +50,14 @@ def user_init_fn(scaffold: tf.compat.v1.train.Scaffold | None,
   return getattr(scaffold, '_user_init_fn', None)
 
 
+def changed_scaffold(scaffold: tf.compat.v1.train.Scaffold,
+                     **fields: Any) -> tf.compat.v1.train.Scaffold:
+  """Returns `scaffold` itself, with other `fields`: hooks may have it."""
+  tf1.train.Scaffold.__init__(
+      scaffold, copy_from_scaffold=scaffold, **fields)
+  return scaffold
+
+
 def first_of_ends(act: Callable[[tf.compat.v1.Session], None]
                  ) -> AbstractContextManager:
   """Makes an Estimator that trains call `act` before the `end` of any hook.

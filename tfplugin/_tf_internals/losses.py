@@ -83,6 +83,9 @@ def losses_scaled(scale: Callable) -> Iterator[None]:
     if len(_scales) == 1:
       for context in (
           replacing.replaced(losses_util, add_loss=_noted),
+          # In spite of its name it sums.
+          replacing.replaced(tf1.losses,
+                             mean_pairwise_squared_error=_sum_noted),
           # No argument configures it.
           replacing.replaced(tf1.train.Optimizer, _scale_loss=lambda original: (
               staticmethod(functools.partial(scale, original)))),
@@ -228,6 +231,17 @@ def _mean_noted(mean: Callable) -> Callable:
     if tf.distribute.get_strategy().num_replicas_in_sync > 1:
       tf1.get_default_graph()._last_loss_reduction = AVERAGE_OF_REPLICAS
       _note(loss)
+    return loss
+  return noted
+
+
+def _sum_noted(total: Callable) -> Callable:
+  """Returns a loss that sums over the rows, and is noted as such."""
+  @functools.wraps(total)
+  def noted(*args, **kwargs):
+    loss = total(*args, **kwargs)
+    if tf.is_symbolic_tensor(loss):
+      setattr(loss, _REDUCTION, tf1.losses.Reduction.SUM)
     return loss
   return noted
 

@@ -213,7 +213,7 @@ def with_started_scaffolds(strategy: tf.distribute.Strategy, spec):
 
 def started(scaffold: tf1.train.Scaffold | None,
             ) -> tf1.train.Scaffold | None:
-  """Returns a scaffold like `scaffold` that starts all local variables.
+  """Returns `scaffold`, which now starts all local variables.
 
   A program's own `local_init_op` does not initialise variables that a strategy
   adds.
@@ -224,9 +224,8 @@ def started(scaffold: tf1.train.Scaffold | None,
   missing = [v for v in (*tf1.local_variables(),
                          *per_graph.current().unlisted)
              if v.initializer not in known]
-  return tf1.train.Scaffold(
-      copy_from_scaffold=scaffold, local_init_op=tf.group(
-          scaffold.local_init_op, tf1.variables_initializer(missing)))
+  return _tf_internals.changed_scaffold(scaffold, local_init_op=tf.group(
+      scaffold.local_init_op, tf1.variables_initializer(missing)))
 
 
 def updates_variables(value_destination_pairs) -> bool:

@@ -169,9 +169,9 @@ def _train(call: model_fn_lib.ModelFnCall,
   added = [*scope.exchange.variables(), *(
       v for optimizer in interception.wrappers for v in optimizer.variables())]
   return spec._replace(
-      train_op=train_op, training_hooks=(
-          *spec.training_hooks, *separate_run.hooks_of(scope.exchange.runs),
-          *first),
+      train_op=train_op, training_hooks=first_values.around(
+          (*spec.training_hooks, *separate_run.hooks_of(scope.exchange.runs)),
+          first),
       scaffold=spec.scaffold and _scaffold(spec.scaffold, scope, added))
 
 
@@ -206,7 +206,7 @@ def _task_of(config: Any, num_worker: int | None,
 
 def _scaffold(own: tf1.train.Scaffold, scope: elastic_variables.CopyScope,
               added: list[tf.Variable]) -> tf1.train.Scaffold:
-  """Returns a copy of the scaffold that also starts the added variables."""
+  """Returns the scaffold, which now also starts the added variables."""
   local = {v.ref() for v in tf1.local_variables()}
   return elastic_start.scaffold_for_centers(
       own, scope.pairs, **decorator_stack.local_init_op(

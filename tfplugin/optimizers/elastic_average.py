@@ -208,8 +208,8 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
       ValueError: a variable was made without the getter.
     """
     elastic_custom_getter.check_context()
-    var_list = tf.nest.flatten([] if var_list is None else var_list)
-    pairs = self._getter.pairs_of(var_list or tf1.trainable_variables())
+    pairs = self._getter.pairs_of(tf1.trainable_variables() if var_list is None
+                                  else tf.nest.flatten(var_list))
     gradients = super().compute_gradients(
         loss, [pair.local for pair in pairs], *args, **kwargs)
     return [(elastic_pairs.penalized(

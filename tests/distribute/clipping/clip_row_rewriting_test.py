@@ -75,3 +75,15 @@ def test_rows_of_one_block_need_no_loop(monkeypatch):
   without = num_operations()
   monkeypatch.setattr(clip, '_BLOCK_BYTES', 31)
   assert without < num_operations()
+
+
+@pytest.mark.parametrize('shape', [[2, None], [None, 2]])
+def test_a_shape_may_be_known_in_part(shape):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    variable = tf.Variable([[6.0, 8.0], [0.3, 0.4]], use_resource=True,
+                           shape=tf.TensorShape(shape))
+    rewritten = clip.rewrite_rows(
+        variable, tf.constant([0]), lambda rows: rows / 2)
+    session.run(tf1.global_variables_initializer())
+    session.run(rewritten)
+    np.testing.assert_allclose(session.run(variable), [[3, 4], [0.3, 0.4]])

@@ -68,6 +68,10 @@ _LOSSES = {
              0.25 * 7.5),
     'keras': (lambda w, x: tf.keras.losses.MeanAbsoluteError('sum')(
         tf.zeros_like(x)[:, tf.newaxis], (w * x)[:, tf.newaxis]), 10),
+    # In spite of its name a sum over the rows; here of w * x.
+    'pairwise': (lambda w, x: tf1.losses.mean_pairwise_squared_error(
+        tf.zeros_like(tf.stack([x, x], 1)),
+        tf.stack([tf.sqrt(w * x), tf.zeros_like(x)], 1)), 10),
     'in a branch': (_in_branch, 10),
     # All shards have it: their mean is it.
     'of all shards': (

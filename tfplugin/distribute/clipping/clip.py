@@ -13,6 +13,7 @@ the variable that it reads or writes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from collections.abc import Sequence
 from typing import Callable
@@ -218,8 +219,9 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
     >>> v.numpy().tolist()
     [[1.0, 2.0], [1.5, 2.0]]
   """
-  row_shape = variable.shape[1:].as_list()
-  row_bytes = int(np.prod(row_shape)) * variable.dtype.size
+  # An unknown size counts as 1: the blocks have more bytes then.
+  row_bytes = variable.dtype.size * math.prod(
+      size or 1 for size in variable.shape[1:].as_list())
   rows_per_block = max(1, _BLOCK_BYTES // max(1, row_bytes))
 
   def rewritten(positions):

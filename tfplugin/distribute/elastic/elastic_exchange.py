@@ -235,7 +235,7 @@ class Exchange:
     ends = graph_order.operations_of(train_ops)
     # A program may advance the counter itself; it then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
-                if not graph_order.updates(ends, step)]
+                if not any(optimizer_interception.OF_RULES.unseen(ends, step))]
     if counters:
       per_graph.current().step_counts_exchanges = True
     with tf1.control_dependencies(train_ops):
@@ -308,9 +308,10 @@ class Exchange:
 
     def send(differences):
       with optimizer_interception.OF_RULES.passing(
-          [v for pair in pairs for v in (*pair.copies, pair.center)]):
+          [*(step for step, _ in counters),
+           *(v for pair in pairs for v in (*pair.copies, pair.center))]):
         moves = pair_moves.send_all(pairs, differences, self._use_locking)
-      moves += tf.nest.flatten([advance() for _, advance in counters])
+        moves += tf.nest.flatten([advance() for _, advance in counters])
       return branching.done(moves)
 
     rate = self._settings.rate(self._num_worker)

@@ -260,7 +260,9 @@ class ElasticSettings(ElasticOptions):
           f'from, or one of 0. Received: rho=None with {optimizer!r}. Pass 0.0 '
           'for no penalty.')
     if tf.is_tensor(rate):  # A variable counts as a tensor.
-      moving_rate = tf.cast(moving_rate, rate.dtype.base_dtype)
+      # A schedule may begin or end with 0: such a step moves nothing.
+      return tf.math.divide_no_nan(
+          tf.cast(moving_rate, rate.dtype.base_dtype), rate)
     return moving_rate / rate
 
   def check_without_gradients(self) -> None:

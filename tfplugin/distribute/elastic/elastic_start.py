@@ -246,9 +246,8 @@ def init_fn_for_centers(own: Callable | None,
         for pair in pairs]
 
   def init_fn(scaffold, session):
-    del scaffold
     if own is not None:
-      own(session)
+      own(scaffold, session)
     done = session.run(is_set)
     session.run([op for op, was_set in zip(to_center, done) if was_set])
 
@@ -258,12 +257,13 @@ def init_fn_for_centers(own: Callable | None,
 def scaffold_for_centers(own: tf1.train.Scaffold,
                          pairs: Sequence[elastic_pairs.Pair],
                          **changed: Any) -> tf1.train.Scaffold:
-  """Returns a copy of `own`, with `changed` fields, that also sets centres."""
+  """Returns `own`, with `changed` fields, which now also sets centres."""
   if own.init_op is not None:
     _start_in_one_run(own.init_op, pairs)
   if own.init_fn is not None or own.init_op is not None:
-    changed['init_fn'] = init_fn_for_centers(own.init_fn, pairs)
-  return tf1.train.Scaffold(copy_from_scaffold=own, **changed)
+    changed['init_fn'] = init_fn_for_centers(
+        _tf_internals.user_init_fn(own), pairs)
+  return _tf_internals.changed_scaffold(own, **changed)
 
 
 def _start_in_one_run(init_op, pairs) -> None:

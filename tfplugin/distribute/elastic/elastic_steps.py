@@ -191,15 +191,14 @@ class ElasticSteps(met_updates.MetUpdates):
     changed = {'train_op': exchange.end_of_model_fn(
         self._local_results(result.train_op), self._states.here(set))}
     exchange.is_built = True
-    hooks = separate_run.hooks_of(exchange.runs)
     if hasattr(result, 'training_hooks'):
-      hooks = (*hooks, *self._first_hooks(exchange, pairs))
+      changed['training_hooks'] = first_values.around(
+          (*result.training_hooks, *separate_run.hooks_of(exchange.runs)),
+          self._first_hooks(exchange, pairs))
     if self.experimental_should_init and hasattr(result, 'scaffold'):
       changed['scaffold'] = _tf_internals.regroup(tuple(
           elastic_start.scaffold_for_centers(scaffold, pairs)
           for scaffold in self._local_results(result.scaffold)))
-    if hooks:
-      changed['training_hooks'] = (*result.training_hooks, *hooks)
     return parameter_server_base.with_started_scaffolds(
         self._container_strategy(),
         parameter_server_base.with_fields(result, **changed))

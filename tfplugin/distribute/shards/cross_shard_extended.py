@@ -295,7 +295,7 @@ class GroupReduction:
       init_fn(scaffold, session)
       session.run(self._starts_copies)
 
-    return tf1.train.Scaffold(copy_from_scaffold=scaffold, init_fn=init)
+    return _tf_internals.changed_scaffold(scaffold, init_fn=init)
 
   def _check_writes(self, run: shard_run.ShardRun) -> None:
     """Raises if replicas wrote different values, unless by merge calls."""

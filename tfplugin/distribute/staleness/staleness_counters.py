@@ -226,8 +226,8 @@ def with_saver(spec: Any, config: Any,
       sharded=True, save_relative_paths=True,
       max_to_keep=config.keep_checkpoint_max,
       keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours)
-  return spec._replace(scaffold=tf1.train.Scaffold(
-      saver=saver, copy_from_scaffold=spec.scaffold))
+  return spec._replace(scaffold=_tf_internals.changed_scaffold(
+      spec.scaffold, saver=saver))
 
 
 def _last_name(name: str) -> str:

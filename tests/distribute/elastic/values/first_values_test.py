@@ -228,3 +228,54 @@ def test_a_training_without_an_exchange_is_told(form, steps, tmp_path, caplog):
   assert (estimator.get_variable_value('w') == 0) == (steps == 2)
   assert ('ended after 2 local steps, before the first exchange'
           in caplog.text) == (steps == 2)
+
+
+class _TrainingHook(tf1.train.SessionRunHook):
+  """Runs train ops before each step, as the hooks of TF-GAN do."""
+
+  def __init__(self, train_op):
+    self._train_op = train_op
+
+  def before_run(self, run_context):
+    run_context.session.run(self._train_op)
+
+
+@pytest.mark.parametrize('period', [1, 2])
+@pytest.mark.parametrize('form', ['decorator', 'strategy'])
+def test_training_in_a_hook_is_averaged_from_the_first_step(
+    form, period, tmp_path, behavior):
+  """The step itself only counts."""
+  del behavior
+  settings = {'communication_period': period, 'moving_rate': 0.25,
+              'count_steps': 'local'}
+
+  def model_fn(features, labels, mode):
+    del labels
+    w = tf1.get_variable('w', initializer=8.0)
+    loss = tf.reduce_mean(features) * w * w
+    train_op = tf1.train.GradientDescentOptimizer(0.125).minimize(
+        loss, var_list=[w])
+    with tf1.control_dependencies([loss]):
+      count = tf1.assign_add(tf1.train.get_global_step(), 1)
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=count,
+        training_hooks=[_TrainingHook(train_op)])
+
+  strategy = None
+  if form == 'decorator':
+    model_fn = estimator_lib.elastic_average(**settings)(model_fn)
+  else:
+    strategy = distribute.ElasticAverageStrategy(**settings)
+  estimator = tf1.estimator.Estimator(
+      model_fn, str(tmp_path), tf1.estimator.RunConfig(
+          train_distribute=strategy))
+  estimator.train(
+      lambda: tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(), steps=4)
+  copy = center = 8.0
+  for step in range(4):
+    copy -= 0.125 * 2 * copy
+    if (step + 1) % period == 0:
+      moved = 0.25 * (copy - center)
+      copy, center = copy - moved, center + moved
+  np.testing.assert_allclose(estimator.get_variable_value('w'), center,
+                             rtol=1e-6)

@@ -90,6 +90,7 @@ class FirstValues(tf1.train.SessionRunHook):
       self._last = (session.run(self._read_before)
                     if session.run(self._has_before) else None)
       self.settle(session)
+      self._num_steps = session.run(self._steps)
     self._is_due = bool(self._pairs)
     if self._signal is not None:
       session.run(self._signal.initializer)
@@ -98,7 +99,9 @@ class FirstValues(tf1.train.SessionRunHook):
     """Copies, before the first step, the values that later hooks wrote."""
     if self._is_due:
       self._is_due = False
-      self.settle(run_context.session)
+      # A hook may train before the first step; the exchange averages that.
+      if run_context.session.run(self._steps) == self._num_steps:
+        self.settle(run_context.session)
 
   def hand_on(self, init_fn: Callable[[tf1.Session], None] | None,
               session: tf1.Session, init_op: Any) -> None:
@@ -161,6 +164,17 @@ class FirstValues(tf1.train.SessionRunHook):
     return np.split(prints, ends[:-1])
 
 
+class _BeforeFirstStep(tf1.train.SessionRunHook):
+  """Hook before the program's hooks, which may train in their `before_run`."""
+
+  def __init__(self, first: tf1.train.SessionRunHook):
+    self._first = first
+
+  def before_run(self, run_context) -> None:
+    """Copies what hooks have written until now."""
+    self._first.before_run(run_context)
+
+
 class FollowFirstValues(tf1.train.SessionRunHook):
   """Hook that starts a worker from the centre after the chief's hooks wrote.
 
@@ -198,6 +212,11 @@ def hooks_of(pairs: Sequence[elastic_pairs.Pair], device: str,
   if is_chief:
     return [FirstValues(pairs, device, signal)]
   return [FollowFirstValues(pairs, signal, chief)] if chief else []
+
+
+def around(hooks: Sequence, first: Sequence) -> tuple:
+  """Returns a program's hooks, and those of `hooks_of`, in their order."""
+  return (*map(_BeforeFirstStep, first), *hooks, *first)
 
 
 def create_signal(server: str, is_chief: bool,
