@@ -41,6 +41,18 @@ def test_a_colocation_is_left_for_the_devices_around_it():
       '/job:ps/task:0', '/job:ps/task:1/device:CPU:1']
 
 
+def test_devices_of_one_task_are_not_remote():
+  ps, worker = '/job:ps/task:0', '/job:worker/task:0'
+  assert placement.is_remote(ps, worker)
+  assert not placement.is_remote(ps, f'{ps}/device:CPU:1')
+  with tf.Graph().as_default():
+    variables = [tf1.get_variable('a', [])]
+    assert not placement.are_in_tasks(variables)
+    with placement.only_on(ps):
+      variables.append(tf1.get_variable('b', []))
+    assert placement.are_in_tasks(variables)
+
+
 @pytest.mark.parametrize('message, is_explained', [
     ('Cannot colocate nodes {{a/else/_1/Read}} and {{b}}: Cannot merge devices '
      'with incompatible jobs: x and y', True),

@@ -96,7 +96,9 @@ def apply_gradients_if(
     _tf_internals.state_creator(optimizer)(
         [v for g, v in grads_and_vars if g is not None])
   prepare()
-  arrived = packing.sent_by_hand(grads_and_vars)
+  arrived = grads_and_vars
+  if placement.are_in_tasks([v for _, v in arrived]):
+    arrived = packing.sent_by_hand(arrived)
 
   def apply():
     return optimizer.apply_gradients(

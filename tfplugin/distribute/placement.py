@@ -56,6 +56,24 @@ def as_within(devices: Sequence) -> Iterator[None]:
     yield
 
 
+@functools.cache
+def task_of(device: str) -> tuple[str | None, int | None]:
+  """Returns the job and the number of the task that `device` names."""
+  spec = tf.DeviceSpec.from_string(device)
+  return spec.job, spec.task
+
+
+def is_remote(source: str, destination: str) -> bool:
+  """Returns whether two devices belong to different tasks."""
+  return task_of(source) != task_of(destination)
+
+
+def are_in_tasks(variables: Sequence[tf.Variable]) -> bool:
+  """Returns whether some of `variables` are placed in a task of a cluster."""
+  return any(task_of(_tf_internals.own_variable(variable).device or '')[0]
+             for variable in variables)
+
+
 @contextlib.contextmanager
 def conditions_explained() -> Iterator[None]:
   """Raises RuntimeError with remedies for a condition that cannot be placed.

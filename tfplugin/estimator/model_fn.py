@@ -16,8 +16,8 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packed_steps
-from tfplugin.distribute.packed import packing
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.estimator import decorator_stack
 
@@ -124,7 +124,7 @@ def _pack_reads(spec: Any) -> None:
   """
   if (isinstance(spec, tf.estimator.EstimatorSpec) and
       spec.train_op is not None and not tf.distribute.has_strategy() and
-      packing.are_in_tasks(tf.compat.v1.global_variables())):
+      placement.are_in_tasks(tf.compat.v1.global_variables())):
     packed_steps.pack_reads(spec)
 
 

@@ -17,6 +17,7 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packing
 
 tf1 = tf.compat.v1
@@ -150,9 +151,11 @@ class OptimizerWrapper(tf1.train.Optimizer):
     # `apply_gradients` without this argument.
     extra = ({'skip_gradients_aggregation': True}
              if skip_gradients_aggregation else {})
+    grads_and_vars = list(grads_and_vars)
+    if placement.are_in_tasks([v for _, v in grads_and_vars]):
+      grads_and_vars = packing.sent_by_hand(grads_and_vars)
     return self._optimizer.apply_gradients(
-        packing.sent_by_hand(grads_and_vars), global_step=global_step,
-        name=name, **extra)
+        grads_and_vars, global_step=global_step, name=name, **extra)
 
   def get_slot(self, var: tf.Variable, name: str) -> tf.Variable | None:
     """Returns the wrapped optimizer's slot `name` of `var`, or None."""

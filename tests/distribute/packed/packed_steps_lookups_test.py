@@ -13,8 +13,8 @@ import tensorflow as tf
 from tests.distribute.packed import packed_programs
 from tests.distribute.packed import packed_recommenders
 from tests.distribute.packed import packed_strangers
+from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packed_steps
-from tfplugin.distribute.packed import packing
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1
@@ -108,7 +108,7 @@ def test_ids_of_a_common_source_share_two_messages(behavior, cluster, shape):
     assert session.run(lookups.total, {source(): ids}) == sum(
         ((ids + index) % 8).sum() * 10.0 ** index for index in range(_TABLES))
   # Each one's ids have arrived with the others'.
-  assert [packing.task_of(op.inputs[1].device)[0]
+  assert [placement.task_of(op.inputs[1].device)[0]
           for op in lookups.total.graph.get_operations()
           if op.type in ('ResourceGather', 'GatherV2')] == ['ps'] * _TABLES
 

@@ -40,10 +40,6 @@ def _then(first, last):
   return make
 
 
-def _in_branch(w, x):
-  return tf.cond(w > 0, lambda: _loss(w, x), lambda: _loss(2 * w, x))
-
-
 def _one():
   """Returns 1, to which 2^64 ways lead from the first tensor."""
   one = tf.constant(2.0 ** -64)
@@ -68,11 +64,10 @@ _LOSSES = {
              0.25 * 7.5),
     'keras': (lambda w, x: tf.keras.losses.MeanAbsoluteError('sum')(
         tf.zeros_like(x)[:, tf.newaxis], (w * x)[:, tf.newaxis]), 10),
-    # In spite of its name a sum over the rows; here of w * x.
     'pairwise': (lambda w, x: tf1.losses.mean_pairwise_squared_error(
-        tf.zeros_like(tf.stack([x, x], 1)),
-        tf.stack([tf.sqrt(w * x), tf.zeros_like(x)], 1)), 10),
-    'in a branch': (_in_branch, 10),
+        tf.zeros([2, 2]), tf.stack([tf.sqrt(w * x), 0.0 * x], 1)), 10),
+    'in a branch': (lambda w, x: tf.cond(
+        w > 0, lambda: _loss(w, x), lambda: _loss(2 * w, x)), 10),
     # All shards have it: their mean is it.
     'of all shards': (
         lambda w, x: tfplugin.cross_replica_sum(_loss(w, x)), 10),

@@ -313,7 +313,7 @@ def _limits(pairs, wire) -> dict[tuple[str, str], int]:
   for pair in pairs:
     totals[_way_to_worker(pair)] += _num_bytes(pair, wire)
   return {way: max(MIN_PART_BYTES, -(-total // PARTS))
-          for way, total in totals.items() if packing.is_remote(*way)}
+          for way, total in totals.items() if placement.is_remote(*way)}
 
 
 def _num_bytes(pair, wire):
@@ -342,6 +342,8 @@ def _carried(values: Sequence[Sequence[tf.Tensor] | None],
              ways: Sequence[packing.Way],
              ) -> list[Sequence[tf.Tensor] | None]:
   """Returns `values`, in parts or None, where they go; small ones packed."""
+  if not any(placement.is_remote(*way) for way in ways):
+    return list(values)
   whole = packing.carried(
       [parts[0] if parts is not None and len(parts) == 1 else None
        for parts in values], ways)

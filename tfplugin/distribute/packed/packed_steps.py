@@ -53,7 +53,7 @@ class PackedSteps(met_updates.MetUpdates):
       return super()._batch_reduce_to(reduce_op, pairs, options)
     # Sums on the worker. TensorFlow would send each gradient to be reduced.
     reduced = super()._batch_reduce_to(reduce_op, [
-        (value, self.own_device if packing.is_remote(
+        (value, self.own_device if placement.is_remote(
             self.own_device, variable.device) else variable)
         for value, variable in pairs], options)
     sent = packing.send_gradients(
@@ -103,10 +103,10 @@ def pack_reads(spec: Any, outputs: Iterable[Any] = ()) -> None:
       continue
     source = _server_of(op)
     for consumer in dict.fromkeys(op.outputs[0].consumers()):
-      if consumer in needed and consumer.device and packing.is_remote(
+      if consumer in needed and consumer.device and placement.is_remote(
           source, consumer.device):
-        key = (op.outputs[0].dtype, packing.task_of(source),
-               packing.task_of(consumer.device), frozenset(op.control_inputs))
+        key = (op.outputs[0].dtype, placement.task_of(source),
+               placement.task_of(consumer.device), frozenset(op.control_inputs))
         packs.setdefault(key, []).append((op, consumer))
   for uses in packs.values():
     _pack_uses(uses)
@@ -141,7 +141,7 @@ def _is_whole_read(op: tf.Operation) -> bool:
           packing.is_packable(op.outputs[0]) and
           # A reference variable may be cached in another task.
           (op.inputs[0].dtype == tf.resource or
-           not packing.is_remote(_server_of(op), op.device)) and
+           not placement.is_remote(_server_of(op), op.device)) and
           not _tf_internals.is_in_branch_or_loop(op))
 
 
@@ -207,8 +207,8 @@ def _pack_lookups(operations: Sequence[tf.Operation]) -> None:
   depths = _depths(operations, {each.op for each in lookups})
   packs = {}
   for each in lookups:
-    ways = {(packing.task_of(each.server), packing.task_of(
-        each.ids.device), packing.task_of(user.device))
+    ways = {(placement.task_of(each.server), placement.task_of(
+        each.ids.device), placement.task_of(user.device))
             for user in each.users}
     if len(ways) == 1:
       key = (*ways, each.ids.dtype, each.rows.dtype,
@@ -224,7 +224,7 @@ def _with_users(op: tf.Operation, known: frozenset[tf.Operation]) -> _Lookup:
   server = _tf_internals.table_of_lookup(op).device
   return _Lookup(op, server, [
       user for user in dict.fromkeys(op.outputs[0].consumers())
-      if user in known and user.device and packing.is_remote(
+      if user in known and user.device and placement.is_remote(
           server, user.device)])
 
 
@@ -236,10 +236,10 @@ def _is_small_lookup(op: tf.Operation) -> bool:
   lookup = _Lookup(op, table.device, ())
   return bool(
       lookup.ids.device and lookup.ids.dtype in packing.INDEX_TYPES and
-      packing.is_remote(lookup.server, lookup.ids.device) and
+      placement.is_remote(lookup.server, lookup.ids.device) and
       # A lookup of a reference variable may be elsewhere.
       (op.inputs[0].dtype == tf.resource or
-       not packing.is_remote(lookup.server, op.device)) and
+       not placement.is_remote(lookup.server, op.device)) and
       lookup.ids.shape.rank is not None and
       packing.are_small_rows(lookup.ids.shape.num_elements(),
                              lookup.row_shape, lookup.rows.dtype))

@@ -15,7 +15,6 @@ changes on the way.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -68,7 +67,7 @@ def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
   result, packs = list(values), {}
   for index, (value, way) in enumerate(zip(values, ways)):
     key = key_of(value)
-    if key and is_remote(*way):
+    if key and placement.is_remote(*way):
       packs.setdefault((key, *way), []).append(index)
   for (_, *way), pack in packs.items():
     if len(pack) > 1:
@@ -76,16 +75,6 @@ def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
       for index, value in zip(pack, arrived):
         result[index] = value
   return result
-
-
-def is_remote(source: str, destination: str) -> bool:
-  """Returns whether two devices belong to different tasks."""
-  return task_of(source) != task_of(destination)
-
-
-def are_in_tasks(variables: Iterable[tf.Variable]) -> bool:
-  """Returns whether some of `variables` are placed in a task of a cluster."""
-  return any(task_of(variable.device)[0] for variable in variables)
 
 
 def sent_by_hand(grads_and_vars: types.GradsAndVars) -> types.GradsAndVars:
@@ -108,7 +97,7 @@ def send_gradients(grads_and_vars: types.GradsAndVars,
   gradients, ways = [], []
   for gradient, variable in grads_and_vars:
     there = _tf_internals.own_variable(variable).device or ''
-    is_sent = task_of(there)[0] and (
+    is_sent = placement.task_of(there)[0] and (
         isinstance(gradient, tf.Tensor) or _are_packable_slices(gradient))
     gradients.append(gradient)
     ways.append(((gradient.device if source is None else source)
@@ -299,10 +288,3 @@ def is_packable(value) -> bool:
 
 def _num_bytes(value: tf.Tensor) -> int:
   return value.shape.num_elements() * value.dtype.size
-
-
-@functools.cache
-def task_of(device: str) -> tuple[str | None, int | None]:
-  """Returns the job and the number of the task that `device` names."""
-  spec = tf.DeviceSpec.from_string(device)
-  return spec.job, spec.task

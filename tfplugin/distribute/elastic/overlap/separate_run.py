@@ -18,7 +18,6 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.packed import packing
 from tfplugin.distribute.sessions import refused_runs
 
 tf1 = tf.compat.v1
@@ -171,7 +170,7 @@ def is_useful(pairs: Iterable[elastic_pairs.Pair]) -> bool:
   if tf.executing_eagerly() or tf.inside_function() or (
       branching.here()[1] is not None):
     return False
-  return any(packing.is_remote(pair.center.device, pair.local.device)
+  return any(placement.is_remote(pair.center.device, pair.local.device)
              for pair in pairs)
 
 
