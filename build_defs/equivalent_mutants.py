@@ -28,8 +28,7 @@ REASONS: dict[tuple[str, str, str], str] = {
         'only rows without a byte come in smaller blocks: nothing is written',
     ('tfplugin/optimizers/elastic_initialization.py',
      'ElasticInitialization._make_first_values',
-     'signal = first_values.create_signal(server, not self._waits, '
-     'is_awaited=True)'):
+     'server, not self._waits, is_awaited=True)'):
         'strategies and decorators ask before a hook begins',
     ('tfplugin/distribute/elastic/elastic_start.py',
      'StartBarrier.announce.put', 'return tf.constant(False)'):
