@@ -51,12 +51,12 @@ def test_losses_note_their_reduction_for_a_while(behavior):
         noted = [_built(reduction) for reduction in _Reduction.all()]
       total = keras([[1.0]], [[1.0]])
       assert losses.last_reduction() == 'sum'
-      # It has no reduction of its own.
+      # It notes no reduction, and sums.
       pairs = tf1.losses.mean_pairwise_squared_error([[1.0]], [[1.0]])
     assert list(map(losses.reduction_of, noted)) == list(_Reduction.all())
     assert losses.reduction_of(noted[0] + 1.0) is None
     assert losses.reduction_of(total) == 'sum'
-    assert losses.reduction_of(pairs) is None
+    assert losses.reduction_of(pairs) == _Reduction.SUM
     for loss in (_built(), keras([[1.0]], [[1.0]])):
       assert losses.reduction_of(loss) is None
   with losses.losses_scaled(_tripled):  # Eager, under v2 behaviour.

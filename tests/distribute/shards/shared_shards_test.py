@@ -65,7 +65,7 @@ def test_a_shard_minimises_its_part_of_the_loss(behavior):
   strategy = shared_shards.SharedShards(
       ['/cpu:0', '/cpu:1'], reduction='weighted_mean')
   with tf.Graph().as_default(), tf1.Session() as session:
-    _, (found, _) = strategy.build(fn)
+    found, _ = strategy.build(_calls(fn, 2)).results
     session.run(tf1.global_variables_initializer())
     assert session.run([gradient for gradient, _ in found]) == [4.0, 8.0]
 

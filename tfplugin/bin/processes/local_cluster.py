@@ -166,8 +166,11 @@ class LocalCluster:
 
   def _meeting(self, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Returns the variable for Horovod; none if other machines choose too."""
+    # A worker that joins knows its own number and address alone.
+    of_jobs = [addresses.values() if isinstance(addresses, Mapping) else
+               addresses for addresses in cluster.values()]
     hosts = {address.rpartition(':')[0]
-             for addresses in cluster.values() for address in addresses}
+             for addresses in of_jobs for address in addresses}
     return {} if len(hosts) > 1 else {
         cluster_config.HOROVOD_PORT_VARIABLE: self._meeting_port}
 
