@@ -99,7 +99,9 @@ def _train_graph(model_dir, steps=3, every_secs=1e-9, hooks=(),
                  later_hooks=()):
   """Trains a graph that has summaries, in a session of this process."""
   with tf.Graph().as_default():
-    step = tf1.train.create_global_step()
+    # TensorFlow reads a reference variable before, or beside, the addition.
+    with tf1.variable_scope('', use_resource=True):
+      step = tf1.train.create_global_step()
     with tf.control_dependencies([step.assign_add(1)]):
       loss = tf.cast(step.read_value(), tf.float32) * 2
     tf1.summary.scalar('loss', loss)
