@@ -24,6 +24,7 @@ import tfplugin
 
 tf1 = tf.compat.v1
 
+_USER = 'model_fn'
 _ROOT = tfplugin.__file__[:-len('__init__.py')]
 
 
@@ -53,7 +54,10 @@ WALKS = {
 
 
 class Walk:
-  """The calls from one file of the package to another, with their numbers."""
+  """The calls from one file of the package to another, with their numbers.
+
+  The user's model_fn is a caller, too, also through TensorFlow.
+  """
 
   def __init__(self):
     """Starts without calls."""
@@ -74,6 +78,8 @@ class Walk:
       return
     caller = frame.f_back
     while caller is not None and not _is_ours(caller):
+      if caller.f_code is model_fn.__code__:
+        break
       caller = caller.f_back
     if caller is not None:
       self.calls[_file(caller), _file(frame)] += 1
@@ -81,7 +87,8 @@ class Walk:
   @property
   def files(self) -> list[str]:
     """The files, in the order of their first call."""
-    return list(dict.fromkeys(file for call in self.calls for file in call))
+    return list(dict.fromkeys(
+        file for call in self.calls for file in call if file != _USER))
 
   @property
   def pairs(self) -> list[tuple[str, str]]:
@@ -97,6 +104,8 @@ def _is_ours(frame) -> bool:
 
 
 def _file(frame) -> str:
+  if frame.f_code is model_fn.__code__:
+    return _USER
   file = frame.f_code.co_filename[len(_ROOT):]
   # The room of private TensorFlow is one place, whatever its files.
   return file.split('/')[0] if file.startswith('_tf_internals') else file

@@ -9,6 +9,7 @@ import json
 import pytest
 import tensorflow as tf
 
+from tfplugin.distribute import optimizer_interception
 from tfplugin.estimator import model_fn as model_fn_lib
 
 tf1 = tf.compat.v1
@@ -124,11 +125,15 @@ def test_who_waits_for_the_variables_of_the_chief(
       if cluster else {}))
 
   def model_fn(features, mode):
-    del mode
-    return tf1.get_variable('w', initializer=1.0) * features
+    loss = tf1.get_variable('w', initializer=1.0) * features
+    train_op = tf1.train.GradientDescentOptimizer(0.1).minimize(
+        loss, tf1.train.get_or_create_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
   decorated = model_fn_lib.decorate_training(
-      model_fn, lambda call: call(), 'of_the_test')
+      model_fn, lambda call: model_fn_lib.TrainingRule(
+          optimizer_interception.Interception(lambda opt: opt, int),
+          lambda spec: spec), 'of_the_test', 'no wrapper')
   with tf.Graph().as_default():
     decorated(1.0, mode=mode, config=tf.estimator.RunConfig('unused'))
     assert bool(tf1.get_collection(

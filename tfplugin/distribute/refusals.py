@@ -14,7 +14,7 @@ reason:
     within a process.
 
 Clipping and packed parameter servers refuse none. Under a decorator
-`decorator_stack.check_applied` refuses a Keras optimizer that is alone, and the
+`estimator.model_fn` refuses a Keras optimizer that is alone, and the
 audit finds its writes beside other optimizers.
 """
 

@@ -90,22 +90,24 @@ def clip_variables(
   parsed = clip_rules.parse(rules)
   clip_rules.check_rows(rows)
 
-  def train(call: model_fn_lib.ModelFnCall):
+  def rule_of(unused_call: model_fn_lib.ModelFnCall):
     interception = optimizer_interception.Interception(
         functools.partial(
             variable_clipping.SharesRules, vars_to_clip_dims=parsed,
             max_norm=max_norm, use_locking=use_locking, rows=rows), _Optimizer)
-    spec = decorator_stack.intercepted(
-        call, interception, decorator_stack.CLIP,
-        'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
-    interception.audit.check(
-        f'`{decorator_stack.CLIP}`', spec.train_op,
-        clip_rules.selected(parsed, tf1.trainable_variables()), clip.AUDITED)
-    _warn_of_unused(parsed, interception)
-    return spec
+
+    def finish(spec):
+      interception.audit.check(
+          f'`{decorator_stack.CLIP}`', spec.train_op,
+          clip_rules.selected(parsed, tf1.trainable_variables()), clip.AUDITED)
+      _warn_of_unused(parsed, interception)
+      return spec
+
+    return model_fn_lib.TrainingRule(interception, finish)
 
   return model_fn_lib.decorate_training(
-      model_fn, train, decorator_stack.CLIP)
+      model_fn, rule_of, decorator_stack.CLIP,
+      'tfplugin.VariableClippingOptimizer(opt, rules, max_norm)')
 
 
 def _warn_of_unused(

@@ -162,14 +162,15 @@ def cross_shard(
       shard_reduction.check_groups(group_assignment, len(names))
     return _run_shards(call, names, reduction, group_assignment, broadcast)
 
-  return model_fn_lib.decorate(model_fn, run, decorator_stack.CROSS_SHARD)
+  return model_fn_lib.decorate(
+      model_fn, run, decorator_stack.CROSS_SHARD,
+      alone_in=(tf.estimator.ModeKeys.TRAIN,))
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 reduction: str, groups: shard_reduction.GroupAssignment,
                 broadcast: Collection[str]):
   """Builds the shards of one call and reduces their specs."""
-  decorator_stack.check_no_strategy(decorator_stack.CROSS_SHARD)
   arguments = call.arguments
   shards = batch_sharding.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
@@ -186,7 +187,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
     if 'params' in arguments:
       own['params'] = copy.deepcopy(arguments['params'])
     calls.append(functools.partial(
-        decorator_stack.intercepted, functools.partial(call, **own),
+        model_fn_lib.intercepted, functools.partial(call, **own),
         optimizer_interception.Interception(
             wrap, _Optimizer, is_whole=True, rule=rule),
         decorator_stack.CROSS_SHARD, 'tfplugin.CrossShardOptimizer(opt)'))

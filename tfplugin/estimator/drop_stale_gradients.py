@@ -91,27 +91,29 @@ def drop_stale_gradients(
   staleness_ops.check_max_staleness(staleness)
   nonfinite.check_policy(on_nonfinite)
 
-  def train(call: model_fn_lib.ModelFnCall):
+  def rule_of(call: model_fn_lib.ModelFnCall):
     gate = staleness_gate.OneDecision(staleness, on_nonfinite)
     interception = optimizer_interception.Interception(
         functools.partial(
             drop_stale_gradient.BehindGate, gate=gate, staleness=staleness,
             use_locking=use_locking, on_nonfinite=on_nonfinite),
         drop_stale_gradient.DropStaleGradientOptimizer, is_whole=True)
-    spec = decorator_stack.intercepted(
-        call, interception, decorator_stack.DROP_STALE,
-        f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
-    interception.audit.check(
-        f'`{decorator_stack.DROP_STALE}`', spec.train_op,
-        tf1.trainable_variables(), staleness_gate.AUDITED)
-    _gate_own_count(gate, interception, spec)
-    if not isinstance(spec, tf.estimator.EstimatorSpec):
-      return spec  # The spec of TPUEstimator, which makes its scaffold later.
-    optimizers = [*interception.wrappers, *interception.honoured]
-    return staleness_counters.with_saver(spec, call.config, optimizers)
+
+    def finish(spec):
+      interception.audit.check(
+          f'`{decorator_stack.DROP_STALE}`', spec.train_op,
+          tf1.trainable_variables(), staleness_gate.AUDITED)
+      _gate_own_count(gate, interception, spec)
+      if not isinstance(spec, tf.estimator.EstimatorSpec):
+        return spec  # The spec of TPUEstimator, which makes its scaffold later.
+      optimizers = [*interception.wrappers, *interception.honoured]
+      return staleness_counters.with_saver(spec, call.config, optimizers)
+
+    return model_fn_lib.TrainingRule(interception, finish)
 
   return model_fn_lib.decorate_training(
-      model_fn, train, decorator_stack.DROP_STALE)
+      model_fn, rule_of, decorator_stack.DROP_STALE,
+      f'tfplugin.DropStaleGradientOptimizer(opt, staleness={staleness})')
 
 
 def _gate_own_count(gate: staleness_gate.OneDecision,

@@ -130,28 +130,33 @@ def elastic_average(
   del use_locking  # A resource variable always is updated under one.
   return model_fn_lib.decorate_training(
       model_fn, functools.partial(
-          _train, settings=elastic_settings.ElasticSettings.of(
+          _rule_of, settings=elastic_settings.ElasticSettings.of(
               elastic_average, options, settings)),
-      decorator_stack.ELASTIC)
+      decorator_stack.ELASTIC,
+      'tfplugin.ElasticAverageOptimizer(opt, num_worker, getter)',
+      alone_in=(tf.estimator.ModeKeys.TRAIN,))
 
 
-def _train(call: model_fn_lib.ModelFnCall,
-           settings: elastic_settings.ElasticSettings):
-  """Builds the model_fn with a centre, and ends its step with the exchange."""
-  name = decorator_stack.ELASTIC
-  decorator_stack.check_no_strategy(
-      name, ', or use `tfplugin.distribute.ElasticAverageStrategy` alone')
+def _rule_of(call: model_fn_lib.ModelFnCall,
+             settings: elastic_settings.ElasticSettings,
+             ) -> model_fn_lib.TrainingRule:
+  """Returns the rule that gives the variables of one call a centre."""
   task = _task_of(call.config, settings.num_worker)
   scope = elastic_variables.CopyScope(settings, task)
   interception = optimizer_interception.Interception(
-      lambda optimizer: elastic_updates.ElasticUpdates(
-          optimizer, scope, scope.exchange,
-          settings.rho_for(optimizer, task.num_workers)),
+      functools.partial(elastic_updates.ElasticUpdates.of_scope, scope=scope),
       elastic_average_lib.ElasticAverageOptimizer)
-  with scope.scope():
-    spec = decorator_stack.intercepted(
-        call, interception, name,
-        'tfplugin.ElasticAverageOptimizer(opt, num_worker, getter)')
+  return model_fn_lib.TrainingRule(
+      interception, functools.partial(
+          _with_exchange, call=call, scope=scope, interception=interception),
+      scope.scope())
+
+
+def _with_exchange(spec: Any, call: model_fn_lib.ModelFnCall,
+                   scope: elastic_variables.CopyScope,
+                   interception: optimizer_interception.Interception) -> Any:
+  """Returns the spec, with a step that ends with the exchange."""
+  name, settings = decorator_stack.ELASTIC, scope.settings
   if interception.honoured:
     _check_honoured(interception, scope, settings)
     return spec
@@ -165,7 +170,7 @@ def _train(call: model_fn_lib.ModelFnCall,
       expand_composites=True))
   train_op = scope.exchange.end_of_model_fn(
       [spec.train_op], {variable.op.name for variable in scope.state})
-  first = _first_hooks(scope, task)
+  first = _first_hooks(scope, scope.task)
   added = [*scope.exchange.variables(), *(
       v for optimizer in interception.wrappers for v in optimizer.variables())]
   return spec._replace(
@@ -209,7 +214,7 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_variables.CopyScope,
   """Returns the scaffold, which now also starts the added variables."""
   local = {v.ref() for v in tf1.local_variables()}
   return elastic_start.scaffold_for_centers(
-      own, scope.pairs, **decorator_stack.local_init_op(
+      own, scope.pairs, **elastic_start.local_init_op(
           own, [*(v for v in added if v.ref() in local),
                 *per_graph.current().unlisted]))
 

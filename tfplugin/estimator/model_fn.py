@@ -1,12 +1,14 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a model_fn with its own arguments, and wrappers around them."""
+"""Calls of a model_fn, decorators of it, and checks of the spec it returns."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -15,6 +17,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packed_steps
@@ -63,7 +66,8 @@ class _Decorator(functools.partial):
 
 def decorate(model_fn: types.ModelFn | None,
              run: Callable[[ModelFnCall], Any],
-             name: str = '', takes_all: bool = False) -> types.ModelFn:
+             name: str = '', takes_all: bool = False,
+             alone_in: Collection[str] = ()) -> types.ModelFn:
   """Returns a model_fn that passes each call on to `run`.
 
   The result has the signature of `model_fn`, from which Estimator reads its
@@ -72,16 +76,19 @@ def decorate(model_fn: types.ModelFn | None,
   `functools.partial`. The spec of `run` is copied before it is returned.
   Without a `model_fn` the result is a decorator.
 
-  With a `name` other decorators can find this one. With `takes_all` the result
-  takes every argument that Estimator passes, in Estimator's order. It then
-  passes on those arguments that `model_fn` takes.
+  With a `name` other decorators can find this one, and the spec of TRAIN must
+  have a loss and a train_op. With `takes_all` the result takes every argument
+  that Estimator passes, in Estimator's order. It then passes on those arguments
+  that `model_fn` takes. A call inside a strategy is refused in the modes
+  `alone_in`.
 
   Raises TypeError or ValueError if `model_fn` is not callable, does not take
   `features`, or needs an argument that Estimator does not pass. It also raises
   if `model_fn` has a decorator that `name` cannot be above.
   """
   if model_fn is None:
-    return _Decorator(decorate, run=run, name=name, takes_all=takes_all)
+    return _Decorator(decorate, run=run, name=name, takes_all=takes_all,
+                      alone_in=alone_in)
   signature = _checked_signature(model_fn)
   inner = decorator_stack.decorators_of(model_fn)
   decorator_stack.check(name, inner)
@@ -95,6 +102,8 @@ def decorate(model_fn: types.ModelFn | None,
   def decorated(*args, **kwargs):
     arguments = dict(shown.bind(*args, **kwargs).arguments)
     given = {key: arguments.get(key) for key in ('mode', 'config')}
+    if given['mode'] in alone_in:
+      check_no_strategy(name)
     _check_no_labels(arguments, added)
     for key in added:
       arguments.pop(key, None)
@@ -103,8 +112,9 @@ def decorate(model_fn: types.ModelFn | None,
     owner = arguments.pop(names[0]) if is_method else None
     is_outermost = not _is_inside.get()
     with _is_inside.being(True):
-      spec = _own(run(ModelFnCall(model_fn, given['mode'], arguments, owner,
-                                  given['config'])))
+      spec = run(ModelFnCall(model_fn, given['mode'], arguments, owner,
+                             given['config']))
+    spec = _checked_copy(spec, name, given['mode'])
     if is_outermost and _PACKING.intersection([name, *inner]):
       _pack_reads(spec)
     return spec
@@ -128,25 +138,92 @@ def _pack_reads(spec: Any) -> None:
     packed_steps.pack_reads(spec)
 
 
-def decorate_training(model_fn: types.ModelFn | None,
-                      train: Callable[[ModelFnCall], Any],
-                      name: str) -> types.ModelFn:
-  """Decorates like `decorate`, but leaves EVAL and PREDICT alone.
+@dataclasses.dataclass(frozen=True)
+class TrainingRule:
+  """Rule for the optimizers of one call of a model_fn, in TRAIN.
 
-  A worker that trains starts, also after a failure, as soon as the chief has
-  initialised the variables.
+  The model_fn is built with its optimizers intercepted, inside of `scope`.
+  `finish` makes the spec of the rule from the spec of the model_fn.
+  """
+
+  interception: optimizer_interception.Interception
+  finish: Callable[[Any], Any]
+  scope: contextlib.AbstractContextManager = contextlib.nullcontext()
+
+
+def decorate_training(model_fn: types.ModelFn | None,
+                      rule: Callable[[ModelFnCall], TrainingRule],
+                      name: str, wrapper: str,
+                      alone_in: Collection[str] = ()) -> types.ModelFn:
+  """Decorates by the rule of each call, but leaves EVAL and PREDICT alone.
+
+  `wrapper` is the code that a user writes instead of the decorator. A worker
+  that trains starts, also after a failure, as soon as the chief has initialised
+  the variables. See `decorate` for `alone_in`.
   """
 
   def run(call):
     if call.mode != 'train':
       return call()
-    spec = train(call)
+    made = rule(call)
+    with made.scope:
+      spec = intercepted(call, made.interception, name, wrapper)
+    spec = made.finish(spec)
     task = cluster_task.from_config(call.config)
     if task.num_ps and not task.is_chief:
       prompt_start.add_ready_op(task.training_tasks[0])
     return spec
 
-  return decorate(model_fn, run, name)
+  return decorate(model_fn, run, name, alone_in=alone_in)
+
+
+def intercepted(call: Callable[[], Any],
+                interception: optimizer_interception.Interception,
+                decorator: str, wrapper: str) -> Any:
+  """Returns the spec of a model_fn that is built inside an interception."""
+  with interception.active():
+    spec = call()
+  check_spec(spec, decorator)
+  _check_applied(interception, decorator, wrapper)
+  return spec
+
+
+def check_spec(spec: Any, decorator: str) -> None:
+  """Raises unless `spec` is an EstimatorSpec with a loss and a train_op."""
+  # By its fields: the spec of TPUEstimator is another class.
+  if not hasattr(spec, 'train_op') or not hasattr(spec, '_replace'):
+    raise TypeError(
+        f'`model_fn` below `{decorator}` must return a '
+        f'`tf.estimator.EstimatorSpec`. Received: {spec!r}. Return one in '
+        'every mode.')
+  for field in ('loss', 'train_op'):
+    if getattr(spec, field) is None:
+      raise ValueError(
+          f'`model_fn` below `{decorator}` must return a `{field}` in TRAIN. '
+          f'Received: a spec for mode {spec.mode!r} without one. Pass `mode` '
+          f'on to the spec, and `{field}` with it.')
+
+
+def _check_applied(interception: optimizer_interception.Interception,
+                   decorator: str, wrapper: str) -> None:
+  """Raises ValueError unless an optimizer of the model_fn was intercepted."""
+  if interception.is_applied:
+    return
+  raise ValueError(
+      f'`model_fn` below `{decorator}` must apply gradients with a '
+      '`tf.compat.v1.train.Optimizer`. Received: a train_op of something else,'
+      ' such as a Keras optimizer. Use e.g. '
+      '`tf.compat.v1.train.AdamOptimizer`. If the model_fn enters a strategy '
+      f'itself, wrap its optimizer there: `{wrapper}`.')
+
+
+def check_no_strategy(decorator: str) -> None:
+  """Raises RuntimeError inside a tf.distribute strategy."""
+  if tf.distribute.has_strategy():
+    raise RuntimeError(
+        f'`{decorator}` must not be used inside a tf.distribute strategy. '
+        f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
+        'two, or use the strategy of `tfplugin.distribute` with the same rule.')
 
 
 def _check_no_labels(arguments: dict[str, Any], added: Sequence[str]) -> None:
@@ -175,8 +252,10 @@ def _with_all(signature: inspect.Signature,
                         else None) for name in _ARGUMENTS)])
 
 
-def _own(spec: Any) -> Any:
+def _checked_copy(spec: Any, decorator: str, mode: str | None) -> Any:
   """Returns a copy of the spec, as the model_fn may keep the original."""
+  if decorator and mode == 'train':
+    check_spec(spec, decorator)
   return spec._replace() if hasattr(spec, '_replace') else spec
 
 

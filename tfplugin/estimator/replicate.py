@@ -22,6 +22,8 @@ from tfplugin.estimator import model_fn as model_fn_lib
 
 tf1 = tf.compat.v1
 
+_MODES = (tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.EVAL,
+          tf.estimator.ModeKeys.PREDICT)
 _VARIABLE_DEVICE = '/device:CPU:0'
 
 
@@ -151,13 +153,13 @@ def replicate_model_fn(
     return _run_towers(call, names, broadcast, batch_norm)
 
   return model_fn_lib.decorate(
-      model_fn, run, decorator_stack.REPLICATE, takes_all=True)
+      model_fn, run, decorator_stack.REPLICATE, takes_all=True,
+      alone_in=_MODES)
 
 
 def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 broadcast: Collection[str], batch_norm: str):
   """Builds the model once, and moves its row-wise ops to the devices."""
-  decorator_stack.check_no_strategy('replicate_model_fn')
   batch = batch_sharding.batch_of_towers(
       call.arguments['features'], call.arguments.get('labels'), len(devices),
       broadcast)
@@ -166,10 +168,7 @@ def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
   with tf1.device(devices[0]), _variables_on_cpu(devices):
     spec = build() if len(devices) == 1 else split_model.build(
         build, batch, devices, batch_norm)
-    spec = _with_name(spec)
-  if call.mode == tf.estimator.ModeKeys.TRAIN:
-    decorator_stack.check_spec(spec, decorator_stack.REPLICATE)
-  return spec
+    return _with_name(spec)
 
 
 def _with_name(spec: Any) -> Any:

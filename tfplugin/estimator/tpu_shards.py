@@ -20,7 +20,6 @@ from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
 from tfplugin.estimator import batch_sharding
-from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator.cross_shard import check_specs
 from tfplugin.estimator.cross_shard import concat_outputs
@@ -68,7 +67,7 @@ def with_context(model_fn: types.ModelFn) -> types.ModelFn:
 
 
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
-  decorator_stack.check_no_strategy('ShardedTPUEstimator')
+  model_fn_lib.check_no_strategy('ShardedTPUEstimator')
   num_shards = len(devices)
   shards = batch_sharding.split_batch(
       call.arguments['features'], call.arguments.get('labels'), num_shards)

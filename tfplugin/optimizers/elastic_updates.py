@@ -38,6 +38,13 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
     self._rho = rho
     self._is_looking = exchange.finite is not None
 
+  @classmethod
+  def of_scope(cls, optimizer: tf1.train.Optimizer,
+               scope: elastic_variables.CopyScope) -> ElasticUpdates:
+    """Wraps an optimizer of a model_fn that is built in `scope`."""
+    return cls(optimizer, scope, scope.exchange, scope.settings.rho_for(
+        optimizer, scope.task.num_workers))
+
   def apply_gradients(self, grads_and_vars, global_step=None, name=None,
                       skip_gradients_aggregation=False):
     """See base class."""

@@ -314,3 +314,16 @@ def test_arguments_that_are_fine(task_index, seconds):
 def test_others_are_refused(task_index, seconds, error, words):
   with pytest.raises(error, match=words):
     elastic_start.check_start(task_index, 2, seconds)
+
+
+def test_local_init_op_of_the_user_starts_what_was_added_too():
+  with tf.Graph().as_default(), tf1.Session() as session:
+    own = tf1.get_local_variable('own', initializer=1.0)
+    added = tf1.get_local_variable('added', initializer=2.0)
+    scaffold = tf1.train.Scaffold(local_init_op=own.initializer)
+    merged = elastic_start.local_init_op(scaffold, [added])
+    session.run(merged['local_init_op'])
+    assert session.run([own, added]) == [1.0, 2.0]
+    # Without an op of the user's, every local variable starts anyway.
+    assert elastic_start.local_init_op(tf1.train.Scaffold(), [added]) == {}
+    assert elastic_start.local_init_op(None, [added]) == {}

@@ -266,6 +266,21 @@ def scaffold_for_centers(own: tf1.train.Scaffold,
   return _tf_internals.changed_scaffold(own, **changed)
 
 
+def local_init_op(scaffold: tf1.train.Scaffold | None,
+                  variables: Sequence[tf.Variable],
+                  ) -> dict[str, tf.Operation]:
+  """Returns arguments for a copy of `scaffold` that starts `variables` too.
+
+  Without its own op a scaffold initialises every local variable. The op of a
+  user covers only the model's, not those local variables that a decorator
+  added.
+  """
+  if scaffold is None or scaffold.local_init_op is None:
+    return {}
+  return {'local_init_op': tf.group(
+      scaffold.local_init_op, tf1.variables_initializer(variables))}
+
+
 def _start_in_one_run(init_op, pairs) -> None:
   """Lets `init_op` initialise copies in the same run as their centres."""
   run = graph_order.upstream(graph_order.operations_of([init_op]))

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.helpers import decorated_models
 from tfplugin import estimator
-from tfplugin.estimator import decorator_stack
+from tfplugin.estimator import model_fn as model_fn_lib
 
 tf1 = tf.compat.v1
 TRAIN = tf.estimator.ModeKeys.TRAIN
@@ -129,23 +129,10 @@ def test_a_forgotten_model_fn_is_named(name, use, error):
       str(raised.value))
 
 
-def test_local_init_op_of_the_user_starts_what_was_added_too():
-  with tf.Graph().as_default(), tf1.Session() as session:
-    own = tf1.get_local_variable('own', initializer=1.0)
-    added = tf1.get_local_variable('added', initializer=2.0)
-    scaffold = tf1.train.Scaffold(local_init_op=own.initializer)
-    merged = decorator_stack.local_init_op(scaffold, [added])
-    session.run(merged['local_init_op'])
-    assert session.run([own, added]) == [1.0, 2.0]
-    # Without an op of the user's, every local variable starts anyway.
-    assert decorator_stack.local_init_op(tf1.train.Scaffold(), [added]) == {}
-    assert decorator_stack.local_init_op(None, [added]) == {}
-
-
 def test_a_strategy_around_is_refused():
-  decorator_stack.check_no_strategy('a_decorator')
+  model_fn_lib.check_no_strategy('a_decorator')
   with tf.distribute.OneDeviceStrategy('/cpu:0').scope():
     with pytest.raises(RuntimeError, match=(
         '`a_decorator` must not be used inside a tf.distribute strategy.*'
-        'OneDeviceStrategy.*Leave out one of the two, or none.')):
-      decorator_stack.check_no_strategy('a_decorator', ', or none')
+        'OneDeviceStrategy.*Leave out one of the two, or use the strategy')):
+      model_fn_lib.check_no_strategy('a_decorator')
