@@ -130,9 +130,12 @@ def test_a_forgotten_model_fn_is_named(name, use, error):
 
 
 def test_a_strategy_around_is_refused():
-  model_fn_lib.check_no_strategy('a_decorator')
+  model_fn_lib.check_no_strategy('cross_shard')
   with tf.distribute.OneDeviceStrategy('/cpu:0').scope():
     with pytest.raises(RuntimeError, match=(
-        '`a_decorator` must not be used inside a tf.distribute strategy.*'
-        'OneDeviceStrategy.*Leave out one of the two, or use the strategy')):
-      model_fn_lib.check_no_strategy('a_decorator')
+        '`cross_shard` must not be used inside a tf.distribute strategy.*'
+        'OneDeviceStrategy.*Leave out one of the two, or use '
+        '`tfplugin.distribute.CrossShardStrategy` alone.')):
+      model_fn_lib.check_no_strategy('cross_shard')
+    with pytest.raises(RuntimeError, match='Leave out one of the two.$'):
+      model_fn_lib.check_no_strategy('ShardedTPUEstimator')

@@ -17,6 +17,10 @@ REPLICATE = 'replicate_model_fn'
 
 DECORATORS = (REPLICATE, ELASTIC, DROP_STALE, CLIP, CROSS_SHARD)
 
+# The strategies with the rules of the decorators that no strategy may contain.
+STRATEGIES = {ELASTIC: 'ElasticAverageStrategy', REPLICATE: 'TowerStrategy',
+              CROSS_SHARD: 'CrossShardStrategy'}
+
 # The attribute of a decorated function that names its decorators, from above.
 _MARK = '_tfplugin_decorators'
 

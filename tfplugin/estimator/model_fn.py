@@ -220,10 +220,11 @@ def _check_applied(interception: optimizer_interception.Interception,
 def check_no_strategy(decorator: str) -> None:
   """Raises RuntimeError inside a tf.distribute strategy."""
   if tf.distribute.has_strategy():
+    own = decorator_stack.STRATEGIES.get(decorator)
     raise RuntimeError(
         f'`{decorator}` must not be used inside a tf.distribute strategy. '
-        f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the '
-        'two, or use the strategy of `tfplugin.distribute` with the same rule.')
+        f'Received: {tf.distribute.get_strategy()!r}. Leave out one of the two'
+        f'{own and f", or use `tfplugin.distribute.{own}` alone" or ""}.')
 
 
 def _check_no_labels(arguments: dict[str, Any], added: Sequence[str]) -> None:
