@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.checkpoints import run_mark
+from tfplugin.faults import acts
 from tfplugin.hooks import checkpoint_guard_hook
 
 tf1 = tf.compat.v1
@@ -162,6 +163,53 @@ def test_a_chief_that_comes_back_to_a_nan_restores(
     assert _Chief(tmp_path).run(1) == 1.0
   assert 'chief:0 restores the newest checkpoint' in caplog.text
   assert '`w` not finite' in caplog.text
+
+
+class _LosesSession(tf1.train.SessionRunHook):
+  """Loses the session before the next run, once it is told to."""
+
+  is_due = False
+
+  def before_run(self, run_context):
+    if self.is_due:
+      self.is_due = False
+      raise tf.errors.UnavailableError(None, None, 'lost')
+
+
+def _delete(model_dir, pattern):
+  for path in model_dir.glob(pattern):
+    path.unlink()
+
+
+@pytest.mark.parametrize('spoil, step', (
+    (lambda model_dir: acts.damage(str(model_dir)), 10),
+    (lambda model_dir: _delete(model_dir, 'model.ckpt-20.*'), 10),
+    (lambda model_dir: _delete(model_dir, 'checkpoint'), 20)),
+                         ids=('cut', 'deleted', 'unnamed'))
+def test_a_lost_session_continues_from_the_newest_fit_checkpoint(
+    behavior, chief_server, tmp_path, caplog, spoil, step):
+  hook = _LosesSession()
+  with caplog.at_level('WARNING', 'tensorflow'), tf.Graph().as_default():
+    chief = _Chief(tmp_path, save_checkpoint_steps=10, hooks=[hook])
+    chief.run(25)
+    spoil(tmp_path)
+    chief.poison()
+    hook.is_due = True
+    assert chief.run(1) == step + 1.0
+  assert f'Training continues from {tmp_path}/model.ckpt-{step}' in caplog.text
+
+
+def test_a_lost_session_without_a_fit_checkpoint_says_so(
+    behavior, chief_server, tmp_path):
+  hook = _LosesSession()
+  with tf.Graph().as_default():
+    chief = _Chief(tmp_path, hooks=[hook])
+    chief.run(5)
+    acts.damage(str(tmp_path))
+    chief.poison()
+    hook.is_due = True
+    with pytest.raises(ValueError, match='must have no checkpoint, or a whole'):
+      chief.run(1)
 
 
 class _InitFn:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
+from typing import Any
+from typing import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -30,6 +32,10 @@ _LEFT_BEHIND = re.compile(
     r'.+-\d+_temp/?|.+\.tempstate\d+|checkpoint\.tmp[0-9a-f]*')
 # Beside TensorFlow's own errors, a reader raises these for a damaged file.
 _UNREADABLE = (tf.errors.OpError, IndexError, RuntimeError, ValueError)
+# The errors of a restore from a damaged or missing file.
+_NOT_RESTORED = (tf.errors.OutOfRangeError, tf.errors.DataLossError,
+                 tf.errors.NotFoundError, tf.errors.InvalidArgumentError,
+                 ValueError)
 
 
 def defect(checkpoint: str) -> str | None:
@@ -76,6 +82,26 @@ def fall_back(model_dir: str) -> str | None:
     why = _listed(defects) or f'{model_dir} has no file `checkpoint`'
     tf1.logging.warning('Training continues from %s: %s.', checkpoint, why)
   return checkpoint
+
+
+def with_fallback(model_dir: str | None, restore: Callable[[], Any]) -> Any:
+  """Returns `restore()`, called again after `fall_back` if it cannot read.
+
+  Files may be damaged or deleted after a process has read them at its start.
+  Without the file `checkpoint` TensorFlow begins at step 0. It takes the error
+  of a cut file for the end of the data, and ends the training as if it were
+  complete.
+  """
+  if not model_dir:
+    return restore()
+  state = tf1.train.get_checkpoint_state(model_dir)
+  newest = state.model_checkpoint_path if state else fall_back(model_dir)
+  try:
+    return restore()
+  except _NOT_RESTORED:
+    if not newest or fall_back(model_dir) == newest:
+      raise
+  return restore()
 
 
 def remove_left_behind(model_dir: str) -> list[str]:

@@ -179,7 +179,8 @@ class TrainingGuard:
       session = prepare(arguments['master'], config=arguments.get('config'))
     else:
       self._lost.last_step = None
-      session = prepare(**self._marking(run, arguments))
+      session = checkpoint_files.with_fallback(model_dir, functools.partial(
+          prepare, **self._marking(run, arguments)))
     self._mark.write(session, run)
     return session
 

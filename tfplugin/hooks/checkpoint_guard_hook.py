@@ -34,8 +34,9 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
 
   * Before the session is made, the newest checkpoint is read. If it is damaged,
     holds a NaN or an infinity, or has no file `checkpoint`, an older one is
-    restored: the newest whole and finite one. A warning names both. Files of a
-    killed save are deleted.
+    restored: the newest whole and finite one. A warning names both. A session
+    that replaces a lost one does the same, if the newest cannot be restored.
+    Files of a killed save are deleted.
   * A state with a NaN or an infinity is not saved. An error names the variables
     and the step. A training whose last state is not finite ends with an error.
   * A save on a full disk is tried again, up to a limit. So is a save into a
