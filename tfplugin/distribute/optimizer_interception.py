@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import threading
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -40,6 +41,9 @@ tf1 = tf.compat.v1
 # Attribute of an `apply_gradients` that is not to be replaced: whether it is
 # the method of a wrapper of tfplugin.
 _IS_OWN = 'tfplugin_is_own'
+# The arguments that every optimizer has; some add others (`decay_var_list`).
+_APPLY = frozenset(
+    inspect.signature(tf1.train.Optimizer.apply_gradients).parameters)
 # Threads may each build a model: methods are replaced while one does.
 _LOCK = threading.RLock()
 # By the context that intercepts, the newest last.
@@ -192,18 +196,39 @@ class Interception:
 
 
 def interceptable(apply_gradients: Callable) -> Callable:
-  """Returns `apply_gradients`, intercepted before the optimizer inside."""
+  """Returns `apply_gradients`, intercepted before the optimizer inside.
+
+  Arguments that only the optimizer inside knows are passed on to it.
+  """
 
   @functools.wraps(apply_gradients)
   def apply(self, *args, **kwargs):
+    def plain(*args, **kwargs):
+      more = {key: kwargs.pop(key) for key in [*kwargs] if key not in _APPLY}
+      with passing(_tf_internals.wrapped_optimizer(self), more):
+        return apply_gradients(self, *args, **kwargs)
+
     current = _current()
-    if current is None:
-      return apply_gradients(self, *args, **kwargs)
-    return current.apply(
-        self, functools.partial(apply_gradients, self), *args, **kwargs)
+    return plain(*args, **kwargs) if current is None else (
+        current.apply(self, plain, *args, **kwargs))
 
   setattr(apply, _IS_OWN, True)
   return apply
+
+
+@contextlib.contextmanager
+def passing(optimizer: tf1.train.Optimizer,
+            arguments: dict[str, Any]) -> Iterator[None]:
+  """Adds arguments to each call of the optimizer's `apply_gradients`."""
+  if arguments:
+    optimizer.apply_gradients = functools.partial(
+        type(optimizer).apply_gradients, optimizer, **arguments)
+  try:
+    yield
+  finally:
+    # Every replica sets it, and the first that finishes removes it.
+    if arguments:
+      vars(optimizer).pop('apply_gradients', None)
 
 
 def is_interceptable(optimizer: tf1.train.Optimizer) -> bool:

@@ -178,13 +178,13 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     """
     grads_and_vars = list(grads_and_vars)
     if skip_gradients_aggregation:
-      return super().apply_gradients(grads_and_vars, global_step, name, True)
+      return self._apply_wrapped(grads_and_vars, global_step, name, True)
     shards = self._shards('apply_gradients')
     if type(shards) is shards_here.Replicas:
       return self._apply_in_replicas(
           shards, grads_and_vars, global_step=global_step, name=name)
     with shards.applying_sums():
-      return super().apply_gradients(
+      return self._apply_wrapped(
           shards.sums(grads_and_vars, self._group_assignment),
           global_step, name)
 
@@ -202,7 +202,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
                       contextlib.nullcontext())
     if is_applied_per_copy(opt) or _tf_internals.implements_updates(opt):
       with summing:  # It sums over the replicas.
-        return super().apply_gradients(grads_and_vars, **arguments)
+        return self._apply_wrapped(grads_and_vars, **arguments)
     return _apply_once(opt, sums_for_wrappers.sums_of(
         grads_and_vars, summing), **arguments)
 

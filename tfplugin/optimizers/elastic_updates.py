@@ -68,7 +68,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
     if _tf_internals.assigns_by_itself(_innermost(self._optimizer)):
       counted = global_step  # It may read the step, and advance it itself.
     with self._scope.local_state():
-      update = super().apply_gradients(
+      update = self._apply_wrapped(
           adjusted, counted, name, skip_gradients_aggregation)
     with tf1.control_dependencies([] if update is None else [update]):
       touched = self._exchange.touched(adjusted)

@@ -116,5 +116,5 @@ class TowerOptimizer(wrapper.OptimizerWrapper):
     """Applies the gradients once for all towers; see the base class."""
     if not tf.executing_eagerly():
       _graphs.add(tf1.get_default_graph())
-    return super().apply_gradients(
+    return self._apply_wrapped(
         grads_and_vars, global_step, name, skip_gradients_aggregation)

@@ -178,7 +178,7 @@ class VariableClippingOptimizer(wrapper.OptimizerWrapper):
     grads_and_vars = list(grads_and_vars)
     dims = clip_rules.resolve(
         self._rules, _candidates([v for _, v in grads_and_vars]))
-    apply_inner = super().apply_gradients
+    apply_inner = self._apply_wrapped
 
     def update_and_clip(grads_and_vars):
       update = apply_inner(

@@ -4,12 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import inspect
-from collections.abc import Iterator
-from typing import Any
-from typing import Callable
 
 import tensorflow as tf
 
@@ -25,8 +20,6 @@ tf1 = tf.compat.v1
 # The arguments that every optimizer has; some add others (`decay_var_list`).
 _MINIMIZE = frozenset(
     inspect.signature(tf1.train.Optimizer.minimize).parameters)
-_APPLY = frozenset(
-    inspect.signature(tf1.train.Optimizer.apply_gradients).parameters)
 
 # The `global_step` of the `minimize` that is being called, by the user or by an
 # outer wrapper: `compute_gradients` does not get it.
@@ -49,33 +42,6 @@ def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
                   f'{remedy}')
 
 
-@contextlib.contextmanager
-def _passing(optimizer: tf1.train.Optimizer,
-             arguments: dict[str, Any]) -> Iterator[None]:
-  """Adds arguments to each call of the optimizer's `apply_gradients`."""
-  if arguments:
-    optimizer.apply_gradients = functools.partial(
-        type(optimizer).apply_gradients, optimizer, **arguments)
-  try:
-    yield
-  finally:
-    # Every replica sets it, and the first that finishes removes it.
-    if arguments:
-      vars(optimizer).pop('apply_gradients', None)
-
-
-def _taking_more(apply_gradients: Callable) -> Callable:
-  """Makes a wrapper's method take the arguments of the wrapped optimizer's."""
-
-  @functools.wraps(apply_gradients)
-  def apply(self, grads_and_vars, *args, **kwargs):
-    more = {key: kwargs.pop(key) for key in list(kwargs) if key not in _APPLY}
-    with _passing(self._optimizer, more):
-      return apply_gradients(self, grads_and_vars, *args, **kwargs)
-
-  return apply
-
-
 class OptimizerWrapper(tf1.train.Optimizer):
   """Optimizer that delegates every call to the optimizer that it wraps.
 
@@ -92,7 +58,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
     super().__init_subclass__(**kwargs)
     if 'apply_gradients' in cls.__dict__:
       cls.apply_gradients = optimizer_interception.interceptable(
-          _taking_more(cls.apply_gradients))
+          cls.apply_gradients)
 
   def __init__(self, opt: tf1.train.Optimizer, use_locking: bool, name: str):
     """Wraps `opt`, a v1 optimizer; others raise a TypeError.
@@ -118,8 +84,9 @@ class OptimizerWrapper(tf1.train.Optimizer):
     """
     more = {key: kwargs.pop(key) for key in list(kwargs)
             if key not in _MINIMIZE}
-    with minimized_step.being(global_step), _passing(self, more):
-      return super().minimize(loss, global_step, *args, **kwargs)
+    with minimized_step.being(global_step):
+      with optimizer_interception.passing(self, more):
+        return super().minimize(loss, global_step, *args, **kwargs)
 
   def compute_gradients(
       self,
@@ -140,13 +107,20 @@ class OptimizerWrapper(tf1.train.Optimizer):
         grad_loss=grad_loss)
 
   @optimizer_interception.interceptable
-  @_taking_more
   def apply_gradients(self,
                       grads_and_vars: types.GradsAndVars,
                       global_step: tf.Variable | None = None,
                       name: str | None = None,
                       skip_gradients_aggregation: bool = False):
     """Applies gradients with the wrapped optimizer; see the base class."""
+    return self._apply_wrapped(
+        grads_and_vars, global_step, name, skip_gradients_aggregation)
+
+  def _apply_wrapped(self, grads_and_vars: types.GradsAndVars,
+                     global_step: tf.Variable | None = None,
+                     name: str | None = None,
+                     skip_gradients_aggregation: bool = False):
+    """Applies gradients as a subclass does it in its `apply_gradients`."""
     # Only when it is set: an optimizer written before TensorFlow 2.10 overrides
     # `apply_gradients` without this argument.
     extra = ({'skip_gradients_aggregation': True}
