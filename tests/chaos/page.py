@@ -25,9 +25,9 @@ task, the victim. If the victim is an evaluator, the run has one, too. A run
 has {steps} steps of {step_ms:.0f} ms, saves
 every {save_steps} steps, and restarts failed tasks after 0.1 s. Some of the
 runs are among the tests: every two values of two columns occur together there.
-The figures are of runs with `--restart=always`. The runs among the tests
-restart as by default, but for `raise` and `nan`, which are errors of the
-program.
+They restart as by default, but for `raise` and `nan`, which are errors of the
+program: with `--restart=always`. Three runs at a time shared two CPUs with
+other work, so the times are upper bounds.
 
 After every fault:
 
