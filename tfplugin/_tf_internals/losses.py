@@ -63,9 +63,16 @@ _PASS = frozenset("""
     StopGradient Sum Switch""".split())
 _SIGNS = {'Neg': [-1.0], 'Sub': [1.0, -1.0]}
 _ADD = frozenset('Add AddV2 AddN Neg Pack Sub'.split())
+# Other ops that are linear in the inputs of a real or complex type.
+_LINEAR = frozenset("""
+    BatchToSpaceND BroadcastTo Conj ExpandDims GatherNd GatherV2 Imag MatrixDiag
+    MatrixDiagPart MatrixDiagPartV3 MatrixDiagV3 Mean MirrorPad Pad Real
+    ReverseV2 Roll SegmentMean SegmentSum SegmentSumV2 Slice SpaceToBatchND Split
+    SplitV StridedSlice Tile Transpose Unpack UnsortedSegmentSum""".split())
 _SUMMARIES = frozenset("""
     AudioSummary AudioSummaryV2 HistogramSummary ImageSummary ScalarSummary
     TensorSummary TensorSummaryV2""".split())
+_QUOTIENTS = ('RealDiv', 'Div', 'DivNoNan')
 # Choices, with the index of the first alternative.
 _CHOICES = {'Merge': 0, 'RefMerge': 0, 'Select': 1, 'SelectV2': 1}
 
@@ -280,12 +287,24 @@ def addends(tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
   return []
 
 
+def terms_of_linear(tensor: tf.Tensor) -> list[tf.Tensor]:
+  """Returns the tensors in which `tensor` is linear; [] if unknown."""
+  if tensor.op.type in _LINEAR:
+    return list(tensor.op.inputs)
+  return [term for term, _ in addends(tensor)]
+
+
 def factors(tensor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, bool] | None:
   """Returns the operands of a product or quotient, and True for a quotient."""
-  divides = tensor.op.type in ('RealDiv', 'Div', 'DivNoNan')
+  divides = tensor.op.type in _QUOTIENTS
   if not divides and tensor.op.type not in ('Mul', 'MulNoNan'):
     return None
   return (*tensor.op.inputs, divides)
+
+
+def divides_by(op: tf.Operation, tensor: tf.Tensor) -> bool:
+  """Returns whether `op` is a quotient with the divisor `tensor`."""
+  return op.type in _QUOTIENTS and op.inputs[1] is tensor
 
 
 def alternatives(tensor: tf.Tensor) -> list[tf.Tensor]:

@@ -92,7 +92,7 @@ def _one_value(run: shard_run.ShardRun, group: Sequence[int], is_alone: bool,
   if not of_gradients:
     shard_writes.check_no_count(variable, method, first, own)
     own.warn_of_counts(first)
-  return shard_writes.one_value(variable, method, values, group)
+  return shard_writes.one_value(run, variable, method, values, group)
 
 
 def _is_own(run: shard_run.ShardRun, replica: int,
