@@ -239,9 +239,10 @@ def trains(run: shard_run.ShardRun, handles: Sequence[tf.Tensor],
   The variable has `handles`. An update by hand adds such a value; another
   variable, which accumulates gradients for an optimizer, does not.
   """
-  losses = run.gradients.losses_of(value)
-  return bool(losses) and not {handle.op for handle in handles}.isdisjoint(
-      graph_order.upstream(losses, of_values=True))
+  sources = graph_order.upstream(run.gradients.losses_of(value), of_values=True)
+  return any(_tf_internals.outside_of_functions(op.outputs[0]) is handle
+             for op in sources if not op.inputs and op.outputs
+             for handle in handles)
 
 
 def is_sum(run: shard_run.ShardRun, variable: Any, method: str,
