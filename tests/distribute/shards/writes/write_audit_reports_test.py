@@ -115,6 +115,50 @@ def test_numbers_of_any_op_are_of_all_replicas(behavior, caplog):
   assert 'show the first' not in caplog.text
 
 
+def _metric(make):
+  """Returns a metric after two updates, by `make(rows)`."""
+  strategy = cross_shard_strategy.CrossShardStrategy(['CPU:0', 'CPU:1'])
+
+  def model_fn(features, labels, mode):
+    del labels
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_mean(features),
+        eval_metric_ops={'metric': make(features)})
+
+  with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
+    rows = [tf1.placeholder_with_default(x, [None]) for x in _ROWS]
+    spec = strategy.extended.call_for_each_replica(model_fn, args=(
+        _tf_internals.per_replica(rows), 1.0, 'eval'))
+    session.run([tf1.global_variables_initializer(),
+                 tf1.local_variables_initializer()])
+    value, update = spec.eval_metric_ops['metric']
+    for _ in range(2):
+      session.run(strategy.group(update))
+    return session.run(value)
+
+
+def _largest(x):
+  v = tf1.get_local_variable('v', [], initializer=tf1.zeros_initializer())
+  update = tf1.assign(v, tf.maximum(v, tf.reduce_max(x)))
+  return tf.identity(v), update
+
+
+def _sum_of_shards(x):
+  v = tf1.get_variable(
+      'v', [], initializer=tf1.zeros_initializer(), trainable=False,
+      synchronization=tf.VariableSynchronization.ON_READ,
+      aggregation=tf.VariableAggregation.SUM)
+  return tf.identity(v), v.assign_add(tf.reduce_sum(x))
+
+
+def test_a_metric_has_one_value(behavior, caplog):
+  assert _metric(_largest) == 8.0
+  assert _metric(tf1.metrics.mean) == 3.5
+  assert 'An evaluation on 2 devices ends when one' in caplog.text
+  with pytest.raises(ValueError, match='one value.*`metric` with.*has its own'):
+    _metric(_sum_of_shards)
+
+
 def test_replicas_that_build_different_ops_report_the_first_one(
     behavior, caplog):
   built = []

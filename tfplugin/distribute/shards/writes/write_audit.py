@@ -250,6 +250,24 @@ def _report_batch(run: shard_run.ShardRun, op: tf.Operation,
     _tf_internals.redirect_input(op, index, value)
 
 
+def merge_metrics(metrics: dict[str, Any],
+                  local_results: Callable[[Any], Sequence]) -> None:
+  """Gives one value to each of the metrics of a spec of all replicas.
+
+  Raises ValueError if a value differs between replicas. `local_results` returns
+  the value of each.
+  """
+  for name, (value, update) in list(metrics.items()):
+    values = [value] if isinstance(value, tf.Variable) else local_results(value)
+    if not same_values.are_same(values):
+      raise ValueError(
+          'A metric in `eval_metric_ops` must have one value for all shards. '
+          f'Received: `{name}` with {values[0]!r}, of which each shard has its '
+          'own. Use `tf.compat.v1.metrics`; or read the value from a variable, '
+          'made without `synchronization`, that the update writes.')
+    metrics[name] = values[0], update
+
+
 def readers_of(losses: Sequence[Any]) -> list[set[tf.Operation]]:
   """Returns the ops that read each of `losses`, which may be no tensors."""
   return [set(unnamed(loss).consumers() if isinstance(loss, tf.Tensor) else ())
