@@ -62,6 +62,7 @@ from tfplugin._tf_internals.losses import addends
 from tfplugin._tf_internals.losses import alternatives
 from tfplugin._tf_internals.losses import AVERAGE_OF_REPLICAS
 from tfplugin._tf_internals.losses import counts_marked
+from tfplugin._tf_internals.losses import divides_by
 from tfplugin._tf_internals.losses import factors
 from tfplugin._tf_internals.losses import is_count_of_mean
 from tfplugin._tf_internals.losses import is_summary
@@ -69,10 +70,11 @@ from tfplugin._tf_internals.losses import last_reduction
 from tfplugin._tf_internals.losses import losses_scaled
 from tfplugin._tf_internals.losses import MEAN_OF_REPLICAS
 from tfplugin._tf_internals.losses import reduction_of
-from tfplugin._tf_internals.losses import reported_value
+from tfplugin._tf_internals.losses import reported_values
 from tfplugin._tf_internals.losses import strategy_divides_loss
 from tfplugin._tf_internals.losses import summaries_of_all
 from tfplugin._tf_internals.losses import summarized_value
+from tfplugin._tf_internals.losses import terms_of_linear
 from tfplugin._tf_internals.op_types import accumulates_gradients
 from tfplugin._tf_internals.op_types import begins_work
 from tfplugin._tf_internals.op_types import fills_table_or_queue

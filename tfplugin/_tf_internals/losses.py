@@ -34,9 +34,9 @@ from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
 
-# Names of identities that TensorFlow adds.
+# Names of identities, and scopes of gradients, that TensorFlow adds.
 _GIVEN_BY_TENSORFLOW = re.compile(
-    r'(^|/)(Identity|control_dependency|read)(_\d+)?$')
+    r'(^|/)(Identity|control_dependency|read)(_\d+)?$|_grad/')
 # Attribute of a loss: its reduction.
 _REDUCTION = 'tfplugin_reduction'
 # Attribute of the count of a mean loss.
@@ -63,9 +63,16 @@ _PASS = frozenset("""
     StopGradient Sum Switch""".split())
 _SIGNS = {'Neg': [-1.0], 'Sub': [1.0, -1.0]}
 _ADD = frozenset('Add AddV2 AddN Neg Pack Sub'.split())
+# Other ops that are linear in the inputs of a real or complex type.
+_LINEAR = frozenset("""
+    BatchToSpaceND BroadcastTo Conj ExpandDims GatherNd GatherV2 Imag MatrixDiag
+    MatrixDiagPart MatrixDiagPartV3 MatrixDiagV3 Mean MirrorPad Pad Real
+    ReverseV2 Roll SegmentMean SegmentSum SegmentSumV2 Slice SpaceToBatchND Split
+    SplitV StridedSlice Tile Transpose Unpack UnsortedSegmentSum""".split())
 _SUMMARIES = frozenset("""
     AudioSummary AudioSummaryV2 HistogramSummary ImageSummary ScalarSummary
     TensorSummary TensorSummaryV2""".split())
+_QUOTIENTS = ('RealDiv', 'Div', 'DivNoNan')
 # Choices, with the index of the first alternative.
 _CHOICES = {'Merge': 0, 'RefMerge': 0, 'Select': 1, 'SelectV2': 1}
 
@@ -187,14 +194,23 @@ def is_summary(op: tf.Operation) -> bool:
   return op.type in _SUMMARIES
 
 
-def reported_value(op: tf.Operation) -> tf.Tensor | None:
-  """Returns the number that `op` reports, in a summary or by name, or None."""
-  if op.type == 'Identity' and op.outputs[0].shape.rank == 0 and not (
-      op.outputs[0].consumers() or _GIVEN_BY_TENSORFLOW.search(op.name) or
-      op.inputs[0].op.type in ('Merge', 'Exit', 'ReadVariableOp')):
-    return op.inputs[0]
+def reported_values(op: tf.Operation) -> list[tf.Tensor]:
+  """Returns the inputs of `op` if it reports a number, and [] otherwise.
+
+  It is a summary of the number. Or it is any op, without a state, whose result
+  no other op uses: a session may fetch it, by its name.
+  """
   value = summarized_value(op)
-  return value if value is not None and value.shape.rank == 0 else None
+  if value is not None:
+    return [value] if value.shape.rank == 0 else []
+  is_fetched = len(op.outputs) == 1 and op.inputs and not (
+      op.outputs[0].shape.rank or op.outputs[0].consumers() or
+      op.op_def.is_stateful or _GIVEN_BY_TENSORFLOW.search(op.name) or
+      op.inputs[0].op.type in ('Merge', 'Exit', 'ReadVariableOp'))
+  return list(op.inputs) if is_fetched and all(
+      t.dtype == t.dtype.base_dtype and t.dtype not in (
+          tf.resource, tf.variant, tf.string)
+      for t in (*op.inputs, *op.outputs)) else []
 
 
 def _noted(add_loss: Callable) -> Callable:
@@ -280,12 +296,24 @@ def addends(tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
   return []
 
 
+def terms_of_linear(tensor: tf.Tensor) -> list[tf.Tensor]:
+  """Returns the tensors in which `tensor` is linear; [] if unknown."""
+  if tensor.op.type in _LINEAR:
+    return list(tensor.op.inputs)
+  return [term for term, _ in addends(tensor)]
+
+
 def factors(tensor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, bool] | None:
   """Returns the operands of a product or quotient, and True for a quotient."""
-  divides = tensor.op.type in ('RealDiv', 'Div', 'DivNoNan')
+  divides = tensor.op.type in _QUOTIENTS
   if not divides and tensor.op.type not in ('Mul', 'MulNoNan'):
     return None
   return (*tensor.op.inputs, divides)
+
+
+def divides_by(op: tf.Operation, tensor: tf.Tensor) -> bool:
+  """Returns whether `op` is a quotient with the divisor `tensor`."""
+  return op.type in _QUOTIENTS and op.inputs[1] is tensor
 
 
 def alternatives(tensor: tf.Tensor) -> list[tf.Tensor]:

@@ -141,20 +141,21 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
                     ) -> Iterator[None]:
   """Calls `note` with each gradient of `tf.gradients` and gradient tapes.
 
-  `applies` is asked in the current thread. Gradients that TensorFlow takes
-  internally, e.g. through a branch, are ignored.
+  Its second argument is a list of the losses. `applies` is asked in the current
+  thread. Gradients that TensorFlow takes internally, e.g. through a branch, are
+  ignored.
   """
   def take_and_note(helper, **arguments):
     gradients = helper(**arguments)
-    _each(note, gradients)
+    _each(note, gradients, arguments['ys'])
     return gradients
 
   def noting(tape_gradient):
-    def gradient_with(*args, **kwargs):
+    def gradient_with(tape, target, *args, **kwargs):
       with _gradient_call() as is_outermost:
-        gradients = tape_gradient(*args, **kwargs)
+        gradients = tape_gradient(tape, target, *args, **kwargs)
         if is_outermost and applies():
-          _each(note, tf.nest.flatten(gradients))
+          _each(note, gradients, target)
         return gradients
     return gradient_with
 
@@ -221,8 +222,8 @@ def _gradient_call() -> Iterator[bool]:
     _local.inside = not is_outermost
 
 
-def _each(note: Callable, gradients) -> None:
-  """Calls `note` with each gradient that is not None."""
-  for gradient in gradients:
+def _each(note: Callable, gradients, losses) -> None:
+  """Calls `note` with each gradient that is not None, and the losses."""
+  for gradient in tf.nest.flatten(gradients):
     if gradient is not None:
-      note(gradient)
+      note(gradient, tf.nest.flatten(losses))

@@ -32,6 +32,10 @@ from tfplugin.ops import shard_reduction
 tf1 = tf.compat.v1
 
 _SUM = tf.distribute.ReduceOp.SUM
+_DROPS_LAST = (
+    'An evaluation on %d devices ends when one of them gets no batch, and '
+    'TensorFlow drops the batches of the others in this step. Make the number '
+    'of batches a multiple of the devices, or leave out `eval_distribute`.')
 
 
 class GroupReduction:
@@ -45,6 +49,7 @@ class GroupReduction:
   _alone = None  # Shards synchronize in branches if they make the same calls.
   _run = None  # The shards that are being built in a graph.
   _starts_copies = None
+  _has_warned = False
 
   def __init__(self, *args: Any, **kwargs: Any):
     # Gradients that are applied inside are summed again if they are sums.
@@ -196,17 +201,26 @@ class GroupReduction:
     """Builds `fn` in each shard, and checks its writes."""
     run, result = self._run, self._in_shards(self._reporting(fn), args, kwargs)
     self._check_writes(run)
+    if getattr(result, 'mode', None) == 'eval':  # Of Estimator.
+      self._merge_metrics(result.eval_metric_ops)
     if run.losses:
       self._report_batch(run, result.loss)
     if self._starts_copies is True:
       self._starts_copies = self._start_of_copies()
     return result
 
+  def _merge_metrics(self, metrics: dict) -> None:
+    """Gives one value to each of the metrics of all replicas."""
+    if not self._has_warned and len(self.worker_devices) > 1:
+      self._has_warned = True
+      tf1.logging.warning(_DROPS_LAST, len(self.worker_devices))
+    write_audit.merge_metrics(metrics, self._local_results)
+
   def _in_shards(self, fn, args, kwargs):
     """Builds `fn` in each shard."""
     run = self._run
-    is_in_replica, taken = _tf_internals.is_in_replica, run.gradients.taken
-    with _tf_internals.gradients_noted(is_in_replica, taken.append), (
+    is_in_replica = _tf_internals.is_in_replica
+    with _tf_internals.gradients_noted(is_in_replica, run.gradients.note), (
         _tf_internals.summaries_of_all(is_in_replica)), (
             _tf_internals.sizes_as_ops(run.has_rows)), (
                 _tf_internals.seeds_by_replica()), (
@@ -265,9 +279,9 @@ class GroupReduction:
     """
     parts = self._local_results(loss)
     if len(parts) == self._num_replicas_in_sync > 1:
-      write_audit.show_batch_values(run, range(len(parts)), run.losses[0])
       with tf.name_scope('loss_of_batch'):
         total = tf.add_n(parts)
+      write_audit.show_batch_values(run, range(len(parts)), run.losses[0])
       made = graph_order.upstream([total.op])
       readers = [ops - made for ops in write_audit.readers_of(run.losses)]
       write_audit.show_loss(run.losses, readers, total)

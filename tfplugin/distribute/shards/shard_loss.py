@@ -9,8 +9,8 @@ is not divided, and neither is it as a term of another loss:
   loss = sum + mean  ->  sum + mean / shards
 
 TensorFlow checks only the last loss that was built, which may be a metric's.
-Here the ops that made the loss are inspected. Eager execution has no such ops,
-and the last loss that was built decides.
+Here the ops that made the loss are inspected. In eager execution the last loss
+decides.
 
 A mean of the batch needs the denominator of the whole batch.
 
@@ -56,6 +56,8 @@ tf1 = tf.compat.v1
 _DIVIDED = (_tf_internals.MEAN_OF_REPLICAS, _tf_internals.AVERAGE_OF_REPLICAS)
 _SUMS = (shard_reduction.SUM, 'sum', *_DIVIDED)
 _NOT_REDUCED = (None, tf1.losses.Reduction.NONE)
+# Attribute of a loss that an optimizer minimises; see `is_part`.
+_PART = 'tfplugin_part'
 _local = threading.local()
 
 
@@ -100,8 +102,22 @@ def scaled(scale_loss: Callable[[tf.Tensor], tf.Tensor],
   if not isinstance(strategy, ScalesLoss) or (
       tf.distribute.in_cross_replica_context()):
     return scale_loss(loss)
-  part = strategy.part_of_loss(loss)
-  return loss if getattr(_local, 'as_they_are', False) else part
+  is_scaled, part = (
+      getattr(_local, 'as_they_are', False), strategy.part_of_loss(loss))
+  part = loss if is_scaled else part
+  if tf.is_symbolic_tensor(part):
+    setattr(part, _PART, is_scaled or strategy.divides_loss)
+  return part
+
+
+def is_part(loss: tf.Tensor) -> bool | None:
+  """Returns whether `loss` is a part of the sum over shards, not of the mean.
+
+  None: some of its terms are sums, and others are means.
+  """
+  if hasattr(loss, _PART):
+    return getattr(loss, _PART)
+  return _has_sums(loss) and (_is_only_sums(loss) or None)
 
 
 @contextlib.contextmanager
@@ -167,8 +183,7 @@ def _sums(loss: tf.Tensor) -> list:
   pending, terms = [(loss, 1.0)], []
   while pending:
     term, coefficient = pending.pop()
-    if not any(_tf_internals.reduction_of(last) in _SUMS
-               for last in _behind(term)):
+    if not _has_sums(term):
       continue
     if _is_sum(term):
       terms.append((term, coefficient))
@@ -198,6 +213,10 @@ def _with_sums_times(factor: float, loss: tf.Tensor, terms: list) -> tf.Tensor:
         tf.reduce_sum(term) * tf.cast(coefficient, loss.dtype)
         for term, coefficient in terms])
     return tf.reduce_sum(loss) + (factor - 1) * total
+
+
+def _has_sums(loss: tf.Tensor) -> bool:
+  return any(_tf_internals.reduction_of(last) in _SUMS for last in _behind(loss))
 
 
 def _is_sum(term: tf.Tensor) -> bool:
@@ -232,19 +251,19 @@ def _multiples(term: tf.Tensor) -> list:
 def _warn_of_rows(term: tf.Tensor, by: tf.Tensor, divides: bool) -> None:
   """Warns of a sum that is divided by a number of rows, or a multiple."""
   run, number = shard_run.current(), tf.get_static_value(by)
-  if run is None or not number or getattr(
-      tf.distribute.get_replica_context(), 'tfplugin_shard', 0):
+  if not (run and number) or tf.distribute.get_replica_context().tfplugin_shard:
     return
-  rows = run.values[0].num_rows or 0
+  rows = run.values[0].num_rows or math.inf
   count = float(number if divides else 1 / number)
-  if rows > 1 and round(count / rows) >= 1 and math.isclose(
-      count, rows * round(count / rows), rel_tol=1e-6):
+  times = round(count / rows)  # Every number is a multiple of one row.
+  if (times >= 1 if rows > 1 else times == 1 and divides) and math.isclose(
+      count, rows * times, rel_tol=1e-6):
     tf1.logging.warning(
         '`%s` divides a loss with `Reduction.SUM` by %g, and a shard has %d '
-        'rows. The sum is over the rows of all shards. If the number counts '
+        'row%s. The sum is over the rows of all shards. If the number counts '
         'rows, use `Reduction.SUM_OVER_BATCH_SIZE`, or the sum over the batch '
         'becomes as many times too large as there are shards.',
-        term.name, count, rows)
+        term.name, count, rows, 's' * (rows > 1))
 
 
 def _is_constant(tensor: tf.Tensor) -> bool:

@@ -110,6 +110,43 @@ def test_rows_as_a_python_number_are_told(update, is_told, caplog):
   assert bool(told) == is_told
 
 
+def _told_with_one_row(caplog, form, update):
+  """Returns the warnings about the number of rows, with one in each shard."""
+  caplog.clear()
+  with caplog.at_level('WARNING', 'tensorflow'):
+    _train(form, {'own': update}, {'saved': functools.partial(
+        _variable, collections=GLOBAL)}, np.float32([3, 5]), True)
+  return [r.getMessage() for r in caplog.records
+          if 'a shard has 1 row.' in r.getMessage()]
+
+
+@pytest.mark.parametrize('form', SHARDS)
+def test_a_division_by_one_row_is_told(caplog, form):
+  assert len(_told_with_one_row(caplog, form, lambda v, x: v.assign(
+      tf.reduce_sum(x) / int(x.shape[0])))) == 1
+  # Other uses of 1 do not count rows.
+  assert not _told_with_one_row(caplog, form, lambda v, x: v.assign(
+      1.0 / (1.0 + tf.reduce_sum(1.0 * tf.expand_dims(x, 1), 0)[0])))
+
+
+@pytest.mark.parametrize('divide, told', [
+    (lambda loss, x: loss / int(x.shape[0]), True),
+    (lambda loss, x: loss / 2.0, False), (lambda loss, x: 1.0 * loss, False)])
+def test_a_sum_divided_by_one_row_is_told(behavior, caplog, divide, told):
+  def model_fn(features, labels, mode):
+    w = tf1.get_variable('w', initializer=3.0)
+    loss = divide(tf1.losses.mean_squared_error(
+        labels, w * features, reduction=tf1.losses.Reduction.SUM), features)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss,
+        train_op=tf1.train.GradientDescentOptimizer(0.1).minimize(loss))
+
+  with tf.Graph().as_default():
+    estimator.cross_shard(model_fn, devices=['/cpu:0', '/cpu:0'])(
+        tf.ones([2]), tf.ones([2]), 'train')
+  assert ('a shard has 1 row. The sum' in caplog.text) == told
+
+
 @pytest.mark.parametrize('number, told', [(6, True), (2, True), (7, False)])
 def test_elements_as_a_python_number_are_told(behavior, caplog, number, told):
   """A shard has two rows of three elements."""

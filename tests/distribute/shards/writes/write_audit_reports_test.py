@@ -91,6 +91,74 @@ def test_numbers_that_hooks_read_are_of_all_replicas(behavior):
   assert [summary.name for summary in summaries] == ['shown:0']
 
 
+def _model_fn_with_unused_numbers(features, labels, mode):
+  w = tf1.get_variable('w', initializer=2.0)
+  rows = w * features - labels
+  tf.reduce_mean(tf.abs(rows), name='mean')
+  tf.identity(tf.shape(rows, name='sizes')[0] + 0, name='rows')
+  tf.divide(tf.reduce_sum(rows), tf.reduce_max(rows), name='ratio')
+  worst = tf.reduce_max(rows, name='largest')
+  tf1.summary.scalar('shown', worst)
+  loss = tf.reduce_mean(rows, name='loss')
+  return tf.estimator.EstimatorSpec(
+      mode, loss=loss,
+      train_op=tf1.train.GradientDescentOptimizer(0.0).minimize(loss))
+
+
+def test_numbers_of_any_op_are_of_all_replicas(behavior, caplog):
+  # The rows are 2 x - 1: 1, 3, 5, 15.
+  (mean, count, ratio, largest), _ = _names_under_the_strategy(
+      ['mean:0', 'rows:0', 'ratio:0', 'largest:0'],
+      _model_fn_with_unused_numbers)
+  assert (mean, count, largest) == (6.0, 4, 15.0)
+  assert ratio == pytest.approx(24 / 15)
+  assert 'show the first' not in caplog.text
+
+
+def _metric(make):
+  """Returns a metric after two updates, by `make(rows)`."""
+  strategy = cross_shard_strategy.CrossShardStrategy(['CPU:0', 'CPU:1'])
+
+  def model_fn(features, labels, mode):
+    del labels
+    return tf.estimator.EstimatorSpec(
+        mode, loss=tf.reduce_mean(features),
+        eval_metric_ops={'metric': make(features)})
+
+  with tf.Graph().as_default(), tf1.Session() as session, strategy.scope():
+    rows = [tf1.placeholder_with_default(x, [None]) for x in _ROWS]
+    spec = strategy.extended.call_for_each_replica(model_fn, args=(
+        _tf_internals.per_replica(rows), 1.0, 'eval'))
+    session.run([tf1.global_variables_initializer(),
+                 tf1.local_variables_initializer()])
+    value, update = spec.eval_metric_ops['metric']
+    for _ in range(2):
+      session.run(strategy.group(update))
+    return session.run(value)
+
+
+def _largest(x):
+  v = tf1.get_local_variable('v', [], initializer=tf1.zeros_initializer())
+  update = tf1.assign(v, tf.maximum(v, tf.reduce_max(x)))
+  return tf.identity(v), update
+
+
+def _sum_of_shards(x):
+  v = tf1.get_variable(
+      'v', [], initializer=tf1.zeros_initializer(), trainable=False,
+      synchronization=tf.VariableSynchronization.ON_READ,
+      aggregation=tf.VariableAggregation.SUM)
+  return tf.identity(v), v.assign_add(tf.reduce_sum(x))
+
+
+def test_a_metric_has_one_value(behavior, caplog):
+  assert _metric(_largest) == 8.0
+  assert _metric(tf1.metrics.mean) == 3.5
+  assert 'An evaluation on 2 devices ends when one' in caplog.text
+  with pytest.raises(ValueError, match='one value.*`metric` with.*has its own'):
+    _metric(_sum_of_shards)
+
+
 def test_replicas_that_build_different_ops_report_the_first_one(
     behavior, caplog):
   built = []

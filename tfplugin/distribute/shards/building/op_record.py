@@ -132,29 +132,38 @@ class NotedGradients:
   """Finds the values that are computed from noted gradients.
 
   A variable to which they are added holds them, too.
-
-  Attributes:
-    taken: List to which new gradients are appended.
   """
 
   def __init__(self):
-    self.taken = []
-    self._ops = set()
+    """Starts without gradients."""
+    self._taken = []
+    self._ops = {}
     self._without = set()
-    # Handles of variables that hold sums over shards, or other gradients.
-    self._totals, self._others = set(), set()
+    # Handles of variables that hold sums over shards; or other gradients, with
+    # their losses.
+    self._totals, self._others = set(), {}
+
+  def note(self, gradient, losses: Sequence) -> None:
+    """Notes a new gradient of the sum of `losses`."""
+    self._taken.append((gradient, losses))
 
   @property
-  def _noted(self) -> set[tf.Operation]:
-    """The ops of the gradients."""
-    self._ops.update(_values(gradient).op for gradient in self.taken)
-    self.taken.clear()
+  def _noted(self) -> dict[tf.Operation, Sequence]:
+    """The ops of the gradients, with their losses."""
+    self._ops.update((_values(gradient).op, losses)
+                     for gradient, losses in self._taken)
+    self._taken.clear()
     return self._ops
 
   def accumulate(self, value, variable: tf.Variable) -> None:
     """Notes that gradients of `value` are added to `variable`."""
-    handles = self._totals if self.are_in_total(value) else self._others
-    handles.update(copy.handle.ref() for copy in variable.values)
+    handles = [copy.handle.ref() for copy in variable.values]
+    if self.are_in_total(value):
+      self._totals.update(handles)
+    else:
+      losses = self.losses_of(value)
+      for handle in handles:
+        self._others[handle] = [*self._others.get(handle, ()), *losses]
 
   def made(self, value) -> bool:
     """Returns whether `value` was computed from a noted gradient."""
@@ -186,7 +195,7 @@ class NotedGradients:
               x.ref() in self._others for x in _inputs_of(tensor.op))):
         continue
       seen.add(tensor.ref())
-      terms = [term for term, _ in _tf_internals.addends(tensor)]
+      terms = _tf_internals.terms_of_linear(tensor)
       number, by, divides = _tf_internals.factors(tensor) or (None,) * 3
       if number is not None and sum(map(self._is_of_one_shard, (
           number, by))) == 1 and not (divides and self._is_of_one_shard(by)):
@@ -196,20 +205,31 @@ class NotedGradients:
       pending += terms
     return None
 
+  def losses_of(self, value) -> list:
+    """Returns the losses of the gradients of one shard behind `value`."""
+    return [loss for losses in self._sources(_values(value))
+            for loss in losses]
+
   def _is_of_one_shard(self, tensor: tf.Tensor) -> bool:
     """Returns whether `tensor` has noted gradients not summed over shards."""
+    return any(True for _ in self._sources(tensor))
+
+  def _sources(self, tensor: tf.Tensor) -> Iterator[Sequence]:
+    """Yields the losses of each gradient of one shard behind `tensor`."""
     pending, seen = [tensor], set()
     while pending:
       last = pending.pop()
-      if last.ref() in self._others:
-        return True
-      if last.ref() in seen or same_values.is_declared(last):
+      if last.ref() in seen:
         continue
-      if last.op in self._noted:
-        return True
       seen.add(last.ref())
-      pending += _inputs_of(last.op)
-    return False
+      if last.ref() in self._others:
+        yield self._others[last.ref()]
+      elif same_values.is_declared(last):
+        continue
+      elif last.op in self._noted:
+        yield self._noted[last.op]
+      else:
+        pending += _inputs_of(last.op)
 
   def are_in_total(self, value) -> bool:
     """Returns whether `value` has noted gradients in sums over shards only."""

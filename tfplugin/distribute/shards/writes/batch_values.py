@@ -143,7 +143,7 @@ class BatchValues:
     It may be behind the tensors of `value`, or an input of `ops`. Behind a sum
     over the shards it counts the rows that the shard adds.
     """
-    if self._shard or not self.counts:
+    if self._shard or not self.num_rows:
       return
     ops = {*ops, *graph_order.upstream([
         t.op for t in tf.nest.flatten(value, expand_composites=True)
@@ -152,18 +152,26 @@ class BatchValues:
     for op in itertools.chain(ops, *map(_tf_internals.ops_of_bodies, ops)):
       for tensor in op.inputs:
         value = None if tensor.op.inputs else tf.get_static_value(tensor)
-        if value is not None and self._may_count(value) and not (
+        if value is not None and self._may_count(value, tensor, op) and not (
             _may_be_axes(value, op)):
           tf1.logging.warning(
-              '%s reads the constant %s, and a shard has %d rows. The op is '
+              '%s reads the constant %s, and a shard has %d row%s. The op is '
               'computed again for the rows of all shards, and the constant '
               'stays. If it counts rows, use `tf.shape(x)[0]` or '
               '`tf.ones_like(x)` in its place.',
               op.name, np.array2string(value, threshold=8),
-              self.num_rows)
+              self.num_rows, 's' * (self.num_rows > 1))
 
-  def _may_count(self, value: Any) -> bool:
-    """Returns whether a constant is one of `counts`, or has as many rows."""
+  def _may_count(self, value: Any, tensor: tf.Tensor,
+                 op: tf.Operation) -> bool:
+    """Returns whether a constant is one of `counts`, or has as many rows.
+
+    It is the `value` of `tensor`, an input of `op`. The number 1 has many uses;
+    only a division by it must be a division by a count.
+    """
+    if self.num_rows == 1:
+      return np.size(value) == 1 and np.all(value == 1) and (
+          _tf_internals.divides_by(op, tensor))
     if np.ndim(value) and (np.ndim(value) > 1 or value.dtype.kind not in 'iu'):
       return self.num_rows in value.shape
     return value.dtype.kind in 'fiu' and any(

@@ -12,6 +12,10 @@ an addition is the mean over the replicas, so that the copies stay the same:
 An update in a branch then needs only the copy of the first replica. The shards
 of a decorator have one variable, which holds that mean.
 
+An update by hand adds gradients to the variable that they are taken by. There
+is no later sum over the replicas, so the gradients are summed as an optimizer
+sums them. They are averaged if each belongs to a mean loss that nobody scaled.
+
 Other values that a model_fn writes are computed from the rows of all replicas,
 as on one device (`batch_values.py`). A write is refused if its value for all
 rows is not known. So no checkpoint holds a value of one replica alone.
@@ -29,7 +33,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
+from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
 from tfplugin.distribute.variables import same_values
@@ -100,9 +106,15 @@ class BatchWrites:
     if not isinstance(value, tf.IndexedSlices):
       value = tf.convert_to_tensor(value, dtype_hint=self.dtype)
     of_gradients = run.gradients.made(value)
-    if of_gradients and self._is_mean_of(method):
-      run.gradients.accumulate(value, self)
-      return _mean(value)
+    if self._is_mean_of(method):
+      is_trained = trains(run, [copy.handle for copy in self.values], value)
+      if is_trained or of_gradients:
+        check_linear(run, self, method, value)
+      if is_trained and is_sum(run, self, method, value):
+        return all_reduce.sum_of_group(value)
+      if of_gradients:
+        run.gradients.accumulate(value, self)
+        return _mean(value)
     own = run.values[context.tfplugin_shard]
     if own.is_of_rows(value):
       return _mean(value) if self.tfplugin_is_mean else self._of_batch(
@@ -179,8 +191,8 @@ def _one_of_all(variable: tf.Variable, method: str,
         tf.identity, values[0], expand_composites=True)
 
 
-def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
-              group: Sequence[int]) -> Any:
+def one_value(run: shard_run.ShardRun, variable: tf.Tensor, method: str,
+              values: Sequence[Any], group: Sequence[int]) -> Any:
   """Returns the value to write for all shards, from the value of each shard.
 
   Raises ValueError if the values differ and their mean would be wrong.
@@ -190,8 +202,12 @@ def one_value(variable: tf.Variable, method: str, values: Sequence[Any],
   dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
   if method not in _ADDITIONS or not dtype.is_floating:
     check_same(variable, method, values)
+  check_linear(run, variable, method, values[0])
+  is_total = trains(run, [variable], values[0]) and is_sum(
+      run, variable, method, values[0])
   return batch_parts.weighted_sum(
-      [values[i] for i in group], [1.0 / len(group)] * len(group))
+      [values[i] for i in group],
+      [1.0 if is_total else 1.0 / len(group)] * len(group))
 
 
 def check_same(variable: tf.Variable, method: str,
@@ -214,6 +230,43 @@ def check_no_count(variable: tf.Variable, method: str, value: Any,
         variable, method, f'the constant {np.ravel(number)[0]:g}, which is the '
         'number of rows or elements of each shard, too', 'Count rows by '
         '`tf.shape(x)[0]`, and elements by `tf.size(x)`.')
+
+
+def trains(run: shard_run.ShardRun, handles: Sequence[tf.Tensor],
+           value: Any) -> bool:
+  """Returns whether `value` has gradients of a loss made from a variable.
+
+  The variable has `handles`. An update by hand adds such a value; another
+  variable, which accumulates gradients for an optimizer, does not.
+  """
+  sources = graph_order.upstream(run.gradients.losses_of(value), of_values=True)
+  return any(_tf_internals.outside_of_functions(op.outputs[0]) is handle
+             for op in sources if not op.inputs and op.outputs
+             for handle in handles)
+
+
+def is_sum(run: shard_run.ShardRun, variable: Any, method: str,
+           value: Any) -> bool:
+  """Returns whether gradients of shards are summed, and not averaged.
+
+  A ValueError is raised if neither is the gradient of the batch.
+  """
+  are_parts = set(map(shard_loss.is_part, run.gradients.losses_of(value)))
+  if None in are_parts or len(are_parts) > 1:
+    raise unknown(
+        variable, method, 'gradients of a loss in which some terms are sums '
+        'over the rows and others are means', 'Take the gradients by '
+        '`optimizer.compute_gradients(loss)`, which scales the means.')
+  return True in are_parts
+
+
+def check_linear(run: shard_run.ShardRun, variable: Any, method: str,
+                 value: Any) -> None:
+  """Raises ValueError if a value of shards is no sum of gradients."""
+  op = run.gradients.changed_by(value)
+  if op is not None:
+    raise unknown(variable, method, f'a value made of gradients by {op.type} '
+                  f'({op.name})')
 
 
 def unknown(variable: tf.Variable, method: str, what: Any,

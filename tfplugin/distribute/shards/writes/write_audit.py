@@ -92,7 +92,7 @@ def _one_value(run: shard_run.ShardRun, group: Sequence[int], is_alone: bool,
   if not of_gradients:
     shard_writes.check_no_count(variable, method, first, own)
     own.warn_of_counts(first)
-  return shard_writes.one_value(variable, method, values, group)
+  return shard_writes.one_value(run, variable, method, values, group)
 
 
 def _is_own(run: shard_run.ShardRun, replica: int,
@@ -212,27 +212,60 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
   """
   left, own = [], run.values[0]
   gather = batch_values.rows_of(run.record, run.batch, group)
-  for op in run.record.built_in(0):
-    value = _tf_internals.reported_value(op)
-    if value is None:
+  # Nothing else reads a number whose summary reads the batch's.
+  for op in reversed(run.record.built_in(0)):
+    values = _tf_internals.reported_values(op)
+    if not values:
       if _tf_internals.is_summary(op) and own.is_of_rows(list(op.inputs)):
-        left.append(op.name)
+        left.insert(0, op.name)
       continue
-    if op.outputs[0] is loss or not own.is_of_rows(value):
-      continue
-    if run.gradients.made(value) or _tf_internals.is_in_branch_or_loop(op):
-      left.append(op.name)
+    if op.outputs[0] is loss or not own.is_of_rows(values):
       continue
     try:
-      _tf_internals.redirect_input(
-          op, list(op.inputs).index(value),
-          own.of_all(value, gather))
+      _report_batch(run, op, values, gather)
     except batch_values.UnknownValueError:
-      left.append(op.name)
+      left.insert(0, op.name)
   if left:
     tf1.logging.warning(
         'Summaries and named tensors that are not computed for the rows of '
         'all shards show the first of %s: %s.', len(run.batch), ', '.join(left))
+
+
+def _report_batch(run: shard_run.ShardRun, op: tf.Operation,
+                  values: Sequence[tf.Tensor],
+                  gather: batch_values.Gather) -> None:
+  """Makes an op of the first shard report a number of all rows.
+
+  An UnknownValueError is raised if it is not known. `values` are inputs of it.
+  """
+  own = run.values[0]
+  if any(map(run.gradients.made, values)) or (
+      _tf_internals.is_in_branch_or_loop(op)):
+    raise batch_values.UnknownValueError(op.name)
+  own.warn_of_counts([], [op])
+  found = {index: own.of_all(value, gather)
+           for index, value in enumerate(op.inputs)
+           if any(value is each for each in values) and own.is_of_rows(value)}
+  for index, value in found.items():
+    _tf_internals.redirect_input(op, index, value)
+
+
+def merge_metrics(metrics: dict[str, Any],
+                  local_results: Callable[[Any], Sequence]) -> None:
+  """Gives one value to each of the metrics of a spec of all replicas.
+
+  Raises ValueError if a value differs between replicas. `local_results` returns
+  the value of each.
+  """
+  for name, (value, update) in list(metrics.items()):
+    values = [value] if isinstance(value, tf.Variable) else local_results(value)
+    if not same_values.are_same(values):
+      raise ValueError(
+          'A metric in `eval_metric_ops` must have one value for all shards. '
+          f'Received: `{name}` with {values[0]!r}, of which each shard has its '
+          'own. Use `tf.compat.v1.metrics`; or read the value from a variable, '
+          'made without `synchronization`, that the update writes.')
+    metrics[name] = values[0], update
 
 
 def readers_of(losses: Sequence[Any]) -> list[set[tf.Operation]]:
