@@ -68,7 +68,7 @@ def makes_variable(op: tf.Operation) -> bool:
 
 
 def may_vary(op: tf.Operation) -> bool:
-  """Returns whether the value of `op` may differ from the one in the graph."""
+  """Returns whether `op` may have another value in another run."""
   return op.type != 'Const'
 
 

@@ -47,7 +47,7 @@ NAMES = {
     f'{_DISTRIBUTE}.mirrored_strategy': 'MirroredExtended',
     f'{_DISTRIBUTE}.mirrored_strategy.MirroredExtended':
         '_devices _num_replicas_in_sync _use_merge_call',
-    f'{_DISTRIBUTE}.multi_worker_util': 'task_count',
+    f'{_DISTRIBUTE}.multi_worker_util': 'id_in_cluster task_count',
     f'{_DISTRIBUTE}.parameter_server_strategy':
         'ParameterServerStrategyExtended',
     f'{_DISTRIBUTE}.parameter_server_strategy.ParameterServerStrategyExtended':

@@ -57,6 +57,7 @@ from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
 
+_id_in_cluster = multi_worker_util.id_in_cluster
 # From the seed of one replica to that of the next: a prime.
 _SEED_STEP, _LARGEST_SEED = 104729, 2 ** 31 - 1
 
@@ -260,14 +261,25 @@ def make_fetchable(value: object) -> None:
 
 
 def take_numbered_tasks() -> None:
-  """Makes strategies accept tasks with numbers, as `worker: {3: address}`."""
+  """Makes strategies accept tasks with numbers, as `worker: {3: address}`.
+
+  The pipelines of their inputs are counted from 0, without the gaps.
+  """
 
   def last_of_task(cluster_spec, task_type):
     if task_type not in cluster_spec.jobs:
       return 0
     return max(cluster_spec.task_indices(task_type)) + 1
 
+  def position_in_cluster(cluster_spec, task_type, task_id):
+    spec = tf.train.ClusterSpec(cluster_spec)
+    if task_type == 'worker' and task_type in spec.jobs:
+      # Tasks that join later may be none of the known ones.
+      task_id = sum(index < task_id for index in spec.task_indices(task_type))
+    return _id_in_cluster(cluster_spec, task_type, task_id)
+
   multi_worker_util.task_count = last_of_task
+  multi_worker_util.id_in_cluster = position_in_cluster
 
 
 def seeds_by_replica() -> AbstractContextManager:

@@ -79,7 +79,7 @@ def in_place_of_start(prepare_session: PrepareFn) -> None:
 
 
 def in_place_of_init_fn(init_fn: InitFn) -> None:
-  """Makes `init_fn` act where sessions are initialised, and not restored."""
+  """Replaces `init_fn` in sessions that are initialised, and not restored."""
   _meet_session_managers()
   _init_fns[tf1.get_default_graph()] = init_fn
 

@@ -65,7 +65,7 @@ def cond(should: tf.Tensor, true_fn: Callable[[], tf.Tensor],
 
 
 def done(operations: Iterable) -> tf.Tensor:
-  """Returns True, a branch's result, once `operations` but None have run."""
+  """Returns True, a branch's result, after `operations`; None is ignored."""
   with tf1.control_dependencies([op for op in operations if op is not None]):
     return tf.constant(True)
 
@@ -112,7 +112,7 @@ def with_merges_in_branches(
 
 
 def in_own_scope(merge_fn: Callable) -> Callable:
-  """Returns a merge function in this name scope: TensorFlow enters it twice."""
+  """Returns `merge_fn` in the current name scope, which TensorFlow repeats."""
   scope = _tf_internals.Place().scope
 
   @functools.wraps(merge_fn)

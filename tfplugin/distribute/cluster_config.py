@@ -27,8 +27,7 @@ from tfplugin import _tf_internals
 _REMEDY = ('Set it as e.g. {"cluster": {"chief": ["localhost:2222"], "ps": '
            '["localhost:2223"]}, "task": {"type": "chief", "index": 0}}.')
 
-# Horovod's variable for the port on the first training task's host where its
-# processes find each other.
+# Horovod's variable for the port where its processes find each other.
 HOROVOD_PORT_VARIABLE = 'HOROVOD_GLOO_RENDEZVOUS_PORT'
 
 VARIABLE = 'TF_CONFIG'
@@ -40,8 +39,6 @@ _LAST_PORT = 65535
 JOBS = ('ps', 'chief', 'master', 'worker')
 # The jobs whose tasks train, in the order in which they are numbered.
 TRAINING_JOBS = JOBS[1:]
-# The jobs that a process without a cluster may have.
-_ALONE_JOBS = ('worker', 'chief', 'master')
 
 # The addresses of each job.
 Cluster = Mapping[str, Union[Sequence[str], Mapping[int, str]]]
@@ -101,8 +98,7 @@ class Reading(NamedTuple):
 def interpret(value: str) -> Reading:
   """Parses a `TF_CONFIG` in every form that launchers write.
 
-  An empty `value` means not set. Raises ValueError if it is not a JSON object,
-  lacks the task, or has a task that is not in the cluster.
+  An empty `value` means not set. Raises ValueError for any other mistake.
   """
   if not value.strip():
     return Reading({}, None, ('There is no TF_CONFIG: one process trains '
@@ -129,9 +125,8 @@ def interpret(value: str) -> Reading:
   chiefs = [t.name for t in trainers if t.type in ('chief', 'master')]
   if len(chiefs) > 1:
     raise ValueError(
-        '`cluster` in `TF_CONFIG` must have at most one `chief` or `master`, '
-        f'which initialises and saves. Received: {", ".join(chiefs)}. Make the '
-        'others a `worker`.')
+        '`cluster` in `TF_CONFIG` must have at most one `chief` or `master`. '
+        f'Received: {", ".join(chiefs)}. Make the others a `worker`.')
   return Reading(jobs, task, (*notes, *_explained(jobs, task, trainers)))
 
 
@@ -191,6 +186,11 @@ def rewrite() -> None:
   value = os.environ.get(VARIABLE, '')
   cluster, _ = decode(value)
   if any(isinstance(addresses, Mapping) for addresses in cluster.values()):
+    first = next((t for t in tasks_of(cluster, False) if t.trains), None)
+    if first is not None and first.index:
+      raise ValueError(
+          '`TF_CONFIG` must have a chief or worker:0 for a strategy. Received: '
+          f'{value!r}. Rename {first.name}.')
     _tf_internals.take_numbered_tasks()
   if not value.strip():
     os.environ.pop(VARIABLE, None)  # TensorFlow would parse an empty value.
@@ -282,21 +282,26 @@ def _is_job(addresses: Any) -> bool:
 
 
 def _check_addresses(jobs: Cluster, value: str) -> None:
-  """Raises ValueError unless each address has a port."""
-  for addresses in jobs.values():
-    for address in (addresses.values() if isinstance(addresses, dict) else
-                    addresses):
-      if not is_address(address):
-        raise ValueError(
-            '`cluster` in `TF_CONFIG` must give each task an address '
-            f'"host:port". Received: {address!r} in {value!r}. {_REMEDY}')
+  """Raises ValueError unless each task has an address of its own."""
+  owners = {}
+  for task in tasks_of(jobs, evaluator=False):
+    address = jobs[task.type][task.index]
+    if not is_address(address):
+      raise ValueError(
+          '`cluster` in `TF_CONFIG` must give each task an address '
+          f'"host:port", or "[::1]:port". Received: {address!r} in {value!r}. '
+          f'{_REMEDY}')
+    if owners.setdefault(address, task) is not task:
+      raise ValueError(
+          '`cluster` in `TF_CONFIG` must give each task an address of its own. '
+          f'Received: {address!r} for {owners[address].name} and {task.name}.')
 
 
 def is_address(text: str) -> bool:
   """Returns whether a text has the form host:port, with a possible port."""
   host, _, port = text.rpartition(':')
-  # TensorFlow would wait without end for a host with such a name.
-  return bool(host) and not re.search(r'[\s/]', host) and (
+  # TensorFlow would wait without end for a host with another name.
+  return bool(re.fullmatch(r'[^\s/:]+|\[[^\s/]+\]', host)) and (
       port.isdecimal() and 0 < int(port) <= _LAST_PORT)
 
 
@@ -311,7 +316,7 @@ def _check_alone(config: dict[str, Any], value: str) -> None:
           '`enableDynamicWorker: true`; leave that out.')
   task = config.get('task') or {}
   if not (isinstance(task, dict) and
-          task.get('type', 'worker') in _ALONE_JOBS and
+          task.get('type', 'worker') in TRAINING_JOBS and
           str(task.get('index', 0)) == '0'):
     raise ValueError(
         '`TF_CONFIG` must have the cluster of its `task`. Received: '

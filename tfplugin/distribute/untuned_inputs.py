@@ -23,10 +23,9 @@ _NESTING = ('Interleave', 'FlatMap')
 
 
 class UntunedInputs:
-  """Mixin before an extended class, whose strategy Estimator reads by.
+  """Mixin of an extended class that makes the inputs of Estimator untuned.
 
-  It goes behind all other such mixins. Towers have it too, and must not come
-  between.
+  It is the last of the mixins that make inputs, before TensorFlow's class.
   """
 
   def _make_input_fn_iterator(

@@ -58,7 +58,8 @@ class Exchange:
     counters: Counters that the step's exchange advances, each with the function
       that advances it.
     has_gradients: Whether gradients have been applied in this step.
-    is_built: Whether a model's step is; no exchange takes later variables.
+    is_built: Whether the step of a model_fn is built. Variables that are made
+      later are not exchanged.
     inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences; None without a check.
     runs: The exchanges that a hook may run, in session runs of their own.
@@ -205,7 +206,7 @@ class Exchange:
 
   def counts(self, global_step: tf.Variable | None,
              ) -> tf.Variable | None:
-    """Returns the counter that the optimizer, not the exchange, advances."""
+    """Returns the step for the optimizer; None if the exchange advances it."""
     if global_step is None or self._settings.count_steps == 'local':
       return global_step
     self.count(global_step, functools.partial(
@@ -265,7 +266,7 @@ class Exchange:
         _tf_internals.redirect_input(begun.op, 0, make())
 
   def _exchange_if_due(self, pairs, ends, counters=(), is_counted=True):
-    """Returns the step's exchanges after `ends`; each of `pairs` is in one."""
+    """Builds the exchanges of `pairs`, each in one of them, after `ends`."""
     new = [pair for pair in dict.fromkeys(pairs) if pair not in self._moved]
     self._moved.update(new)
     if new or counters:

@@ -49,7 +49,7 @@ Way = tuple[str, str]
 
 def carried(values: Sequence[tf.Tensor | None],
             ways: Sequence[Way]) -> list[tf.Tensor | None]:
-  """Returns `values`, of which small ones are at their destinations.
+  """Sends the small values packed, and returns all values.
 
   Small ones with the same way and type are packed. The others, also None and
   `tf.IndexedSlices`, are returned as they are: TensorFlow sends them.
@@ -60,7 +60,7 @@ def carried(values: Sequence[tf.Tensor | None],
 
 def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
               key_of: Callable[[Any], Any]) -> list[Any]:
-  """Returns `values`, of which packs of one key and one way are sent by `send`.
+  """Returns `values`; those with one key and one way are sent together.
 
   A value without a key, and a pack of one value, stay as they are.
   """
@@ -78,10 +78,7 @@ def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
 
 
 def sent_by_hand(grads_and_vars: types.GradsAndVars) -> types.GradsAndVars:
-  """Returns the pairs as `send_gradients`, in a plain graph, else as they are.
-
-  In replicas the strategy packs.
-  """
+  """Sends the gradients packed in a plain graph; in replicas a strategy does."""
   grads_and_vars = list(grads_and_vars)
   if tf.executing_eagerly() or tf.distribute.has_strategy():
     return grads_and_vars
@@ -266,7 +263,7 @@ def are_small_rows(number: int | None, shape: tf.TensorShape,
 
 def rows_bytes(number: int | None, shape: tf.TensorShape,
                dtype: tf.DType) -> int:
-  """Returns how many bytes rows of a shape have, or count as having."""
+  """Returns the bytes of rows; an unknown number counts as `_NUM_ROWS`."""
   return (_NUM_ROWS if number is None else number) * (
       shape.num_elements() * dtype.size)
 

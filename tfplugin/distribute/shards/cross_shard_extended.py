@@ -78,7 +78,7 @@ class GroupReduction:
   def _are_totals(self, value: Any) -> bool:
     """Returns whether the replicas have summed a gradient over all shards.
 
-    Inside `applying_sums` so is a value that a wrapper has accumulated.
+    Inside `applying_sums` a value that a wrapper has accumulated is a sum, too.
     """
     if self._run is None or self.summing_totals:
       return False

@@ -62,7 +62,7 @@ _local = threading.local()
 
 
 class ScalesLoss:
-  """Mixin before a strategy's class that has the numbers that divide a loss.
+  """Mixin of strategies whose numbers of shards divide a loss.
 
   `reduced_together` is the number of shards whose mean is minimised. Keras 3
   and `tf.nn` divide a mean loss by `divided_by_keras`. There are `num_shards`,
@@ -96,7 +96,7 @@ def scaled(scale_loss: Callable[[tf.Tensor], tf.Tensor],
            loss: tf.Tensor) -> tf.Tensor:
   """Returns the loss that a v1 optimizer minimises: in a shard, its part.
 
-  Elsewhere it is that of TensorFlow's `scale_loss`.
+  Outside of shards TensorFlow's `scale_loss` decides.
   """
   strategy = tf.distribute.get_strategy()
   if not isinstance(strategy, ScalesLoss) or (

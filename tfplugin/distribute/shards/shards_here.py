@@ -58,7 +58,7 @@ def _check_number(x: Any) -> all_reduce.Summand:
 class Shards:
   """The shards of one computation; `size` is their number.
 
-  Without a subclass it is one shard: no distribution, or a single replica.
+  This class itself is for one shard: no distribution, or a single replica.
   """
 
   def __init__(self, size: int):
@@ -76,7 +76,7 @@ class Shards:
 
   def loss_factor(self, reduction: str,
                   groups: shard_reduction.GroupAssignment) -> float:
-    """Returns the factor of a loss by which gradients sum to `reduction`.
+    """Returns the factor of a loss for which gradients sum to `reduction`.
 
     The last loss that was built decides whether TensorFlow divides it, too.
     """

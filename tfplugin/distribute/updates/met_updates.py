@@ -136,7 +136,7 @@ class MetUpdates(_tf_internals.StepOperations):
                count: int) -> Sequence[contextlib.AbstractContextManager]:
     """Returns a context for each of `count` copies, with the step it advances.
 
-    A step that has one copy for all is the first one's.
+    If the step has one copy, only the first context has it.
     """
     copies = [] if step is None else copies_of(self._container_strategy(), step)
     return [contextlib.nullcontext(each) for each in (
