@@ -240,6 +240,28 @@ def test_who_waits_for_a_branch_waits_for_what_is_in_it(behavior):
           range(1, 51))
 
 
+def test_who_waits_for_a_result_waits_for_the_function(behavior):
+  with tf.Graph().as_default():
+    variable = tf1.get_variable('v', initializer=0, use_resource=True)
+    advance = tf1.assign_add(variable, 1)
+
+    def run(x):
+      session.run(advance)
+      return x
+
+    fed = tf1.placeholder(tf.float32, [])
+    result = tf.function(lambda x: tf.ensure_shape(tf.numpy_function(
+        run, [x], tf.float32, stateful=False), []))(fed)
+    with tf.control_dependencies([graphs.result_to_await(result)]):
+      reading = variable.read_value()
+    constant = tf.constant(1.0)
+    assert graphs.result_to_await(constant) is constant
+    with tf1.Session() as session:
+      session.run(variable.initializer)
+      assert [session.run([reading, result], {fed: 1.0})[0]
+              for _ in range(3)] == [1, 2, 3]
+
+
 def test_a_function_is_told_from_branches(behavior):
   found = []
 

@@ -77,6 +77,31 @@ def test_a_worker_advances_the_step_by_itself(
                   [w, step, optimizer.num_applied], 5) == [32.0, 5, 5]
 
 
+@pytest.mark.parametrize('is_late', [False, True])
+def test_a_forward_pass_in_a_function(behavior, is_late):
+  # Its gradient is of a function that writes nothing.
+  with tf.Graph().as_default():
+    step = _step_variable(use_resource=True)
+    v = tf1.get_variable('v', initializer=4.0, use_resource=True)
+    others = tf1.assign_add(step, 3)
+
+    def meanwhile(value):
+      if is_late:
+        session.run(others)
+      return value
+
+    def forward():
+      held = tf.numpy_function(meanwhile, [v.read_value()], tf.float32)
+      return v * tf.stop_gradient(tf.ensure_shape(held, []))
+
+    optimizer = Optimizer(_sgd(), 2)
+    update = optimizer.minimize(tf.function(forward)(), step, [v])
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      assert session.run([update, optimizer.staleness])[1] == 3 * is_late
+      assert session.run([v, step]) == ([4.0, 3] if is_late else [2.0, 1])
+
+
 def test_two_instances_do_not_count_each_other(behavior):
   with tf.Graph().as_default():
     step = tf1.train.get_or_create_global_step()

@@ -63,6 +63,18 @@ def add_control_inputs(op: tf.Operation, inputs: Sequence[tf.Operation],
       waited for each in inputs for waited in _results_of(each) or [each]])
 
 
+def result_to_await(tensor: tf.Tensor) -> tf.Tensor:
+  """Returns `tensor`, or an identity if an op that waits for it might not.
+
+  A control edge from a function's call waits for the function's writes, and not
+  for its results: TensorFlow replaces the call by the ops of the function.
+  """
+  if tf.executing_eagerly() or not op_types.calls_functions(tensor.op):
+    return tensor
+  with tf1.device(tensor.device):
+    return tf.identity(tensor)
+
+
 def _results_of(op: tf.Operation) -> list[tf.Operation]:
   """Returns the identities of the results of a branch or loop."""
   if not op_types.calls_functions(op):

@@ -240,7 +240,8 @@ def order_before_forward(reading: tf.Tensor,
 def read_step_after(global_step: tf.Variable,
                     gradients: Sequence[types.Gradient]) -> tf.Tensor:
   """Returns the step after all of `gradients` are computed."""
-  with tf.control_dependencies(tensors_of(gradients)):
+  with tf.control_dependencies(
+      list(map(_tf_internals.result_to_await, tensors_of(gradients)))):
     # One edge to the step's device instead of one per gradient.
     computed = tf.no_op(name='gradients_computed')
   with tf.control_dependencies([computed] if computed else []):
