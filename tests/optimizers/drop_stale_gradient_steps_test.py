@@ -127,6 +127,69 @@ def test_two_steps_in_one_run(behavior):
     assert _train(update, [w, step], 2) == [64.0, 4]
 
 
+def _in_order(optimizers, losses, variables, step):
+  """The gradients first, then the updates one after the other."""
+  pairs = [o.compute_gradients(loss(), [v])
+           for o, loss, v in zip(optimizers, losses, variables)]
+  update = tf.no_op()
+  for optimizer, grads_and_vars in zip(optimizers, pairs):
+    with tf.control_dependencies([update]):
+      update = optimizer.apply_gradients(grads_and_vars, step)
+  return update
+
+
+def _in_turn(optimizers, losses, variables, step):
+  """Each gradient after the update before it, as in a GAN."""
+  update = tf.no_op()
+  for optimizer, loss, v in zip(optimizers, losses, variables):
+    with tf.control_dependencies([update]):
+      update = optimizer.minimize(loss(), step, var_list=[v])
+  return update
+
+
+def _in_a_branch(*args):
+  return tf.cond(tf1.placeholder_with_default(True, []),
+                 lambda: tf.group(_in_turn(*args)), tf.no_op)
+
+
+@pytest.mark.parametrize('others, bound, want', [(0, 0, 32.0), (2, 2, 32.0),
+                                                 (2, 1, 1024.0)])
+@pytest.mark.parametrize('use_locking', [True, False])
+@pytest.mark.parametrize('train', [_in_turn, _in_order, _in_a_branch])
+def test_own_updates_on_one_batch_are_not_staleness(
+    behavior, train, use_locking, others, bound, want):
+  with tf.Graph().as_default():
+    step = _step_variable(use_resource=True)
+    x = tf1.data.make_one_shot_iterator(
+        tf.data.Dataset.from_tensors(1.0).repeat()).get_next()
+    variables = [tf1.get_variable(
+        name, initializer=1024.0, use_resource=True) for name in 'ab']
+    advance = tf1.assign_add(step, others)
+
+    def overtaken(value):
+      session.run(advance)
+      return value
+
+    def loss():
+      return tf.square(x * variables[0].read_value())
+
+    def late_loss():
+      value = variables[1].read_value()
+      late = tf.numpy_function(overtaken, [value], tf.float32)
+      return x * value * value * tf.stop_gradient(
+          tf.ensure_shape(late, []) / value)
+
+    update = train(
+        [Optimizer(tf1.train.GradientDescentOptimizer(0.25), bound, use_locking)
+         for _ in variables], [loss, late_loss], variables, step)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      for _ in range(5):
+        session.run(update)
+      # The first one may be overtaken too, where the gradients come first.
+      assert session.run(variables[1]) == want
+
+
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_a_loop_of_steps(behavior, use_resource):
   if behavior == 'v2' and not use_resource:
