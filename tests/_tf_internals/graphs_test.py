@@ -151,6 +151,21 @@ def test_a_branch_keeps_its_train_ops(behavior):
     assert all(op.graph is graph for op in graph.get_collection(_KEYS.TRAIN_OP))
 
 
+def test_summaries_of_a_branch_are_moved(behavior):
+  with tf.Graph().as_default() as graph:
+    outside, moved = tf1.summary.scalar('outside', 1.0), []
+
+    def branch():
+      with graphs.summaries_moved(moved):
+        tf1.summary.scalar('inside', 1.0)
+      return list(moved)
+
+    result = tf.cond(tf1.placeholder_with_default(True, []), branch,
+                     lambda: [tf.constant('')])
+    assert len(moved) == len(result) == 1
+    assert graph.get_collection(_KEYS.SUMMARIES) == [outside]
+
+
 def test_variables_stay_out_of_collections():
   with tf.Graph().as_default() as graph:
     before = tf1.get_variable('before', [])

@@ -215,6 +215,22 @@ def private_train_ops() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def summaries_moved(moved: list[tf.Tensor]) -> Iterator[None]:
+  """Moves the summaries that are made in a branch from its graph to a list.
+
+  Outside of it, a collection lacks summaries of a branch of v2. It has those of
+  v1, and they fail where the branch is not taken. No public API removes one.
+  """
+  graph = tf1.get_default_graph()
+  made = graph._collections.setdefault(tf1.GraphKeys.SUMMARIES, [])
+  known = len(made)
+  yield
+  moved += filter(is_usable_here, made[known:])
+  made[known:] = [summary for summary in made[known:]
+                  if not is_usable_here(summary)]
+
+
+@contextlib.contextmanager
 def private_variables() -> Iterator[None]:
   """Keeps variables that are made inside out of the graph's collections.
 

@@ -17,9 +17,7 @@ Updates that must be finite are applied likewise; see `ops/nonfinite.py`.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -175,7 +173,7 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
 
   def true_branch():
     with _tf_internals.private_train_ops(), _variables_made_as_in(
-        outside), _summaries_taken(summaries):
+        outside), _tf_internals.summaries_moved(summaries):
       update = _ops_of(apply())
       with tf.control_dependencies(update):
         done = branching.done(update + _ops_of(on_apply()))
@@ -193,20 +191,6 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
   if not tf.inside_function():
     tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, update)
   return update
-
-
-@contextlib.contextmanager
-def _summaries_taken(taken: list[tf.Tensor]) -> Iterator[None]:
-  """Moves the summaries that the current branch makes from the graph to a list.
-
-  Outside of the branch, one of them is unknown, or missing in a skipped step.
-  """
-  collection = tf1.get_collection_ref(tf1.GraphKeys.SUMMARIES)
-  known = len(collection)
-  yield
-  taken += filter(_tf_internals.is_usable_here, collection[known:])
-  collection[known:] = [made for made in collection[known:]
-                        if not _tf_internals.is_usable_here(made)]
 
 
 def _variables_made_as_in(outside: str):

@@ -20,7 +20,6 @@ from tfplugin.distribute import graph_order
 from tfplugin.distribute import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
-from tfplugin.distribute.staleness import own_updates
 from tfplugin.distribute.staleness import step_order
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
@@ -102,7 +101,7 @@ class StalenessGate:
       step_order.keep_own_writes_out(reading, second)
     staleness = staleness_ops.staleness_of(reading, second)
     if orders and not tf.executing_eagerly():
-      for advance in own_updates.between(step, reading, second):
+      for advance in step_order.own_updates_between(step, reading, second):
         staleness -= tf.cast(advance, tf.int64)
     if not tf.executing_eagerly():
       per_graph.of(staleness.graph).add_figure(
@@ -124,7 +123,7 @@ class StalenessGate:
     """Notes that `update`, decided last, advances `step`; None is eager."""
     if update is not None and (
         tf.distribute.get_strategy().num_replicas_in_sync == 1):
-      own_updates.note(update, step, self.decision.accepted)
+      step_order.note_own_update(update, step, self.decision.accepted)
 
   def _judged(self, decision: Decision, gradients: Sequence[types.Gradient],
               names: Sequence[str]) -> Decision:
