@@ -151,6 +151,21 @@ def test_a_branch_keeps_its_train_ops(behavior):
     assert all(op.graph is graph for op in graph.get_collection(_KEYS.TRAIN_OP))
 
 
+def test_summaries_of_a_branch_are_moved(behavior):
+  with tf.Graph().as_default() as graph:
+    outside, moved = tf1.summary.scalar('outside', 1.0), []
+
+    def branch():
+      with graphs.summaries_moved(moved):
+        tf1.summary.scalar('inside', 1.0)
+      return list(moved)
+
+    result = tf.cond(tf1.placeholder_with_default(True, []), branch,
+                     lambda: [tf.constant('')])
+    assert len(moved) == len(result) == 1
+    assert graph.get_collection(_KEYS.SUMMARIES) == [outside]
+
+
 def test_variables_stay_out_of_collections():
   with tf.Graph().as_default() as graph:
     before = tf1.get_variable('before', [])
@@ -238,6 +253,28 @@ def test_who_waits_for_a_branch_waits_for_what_is_in_it(behavior):
       # Without the results two of three runs were too early.
       assert [session.run([reading, done])[0] for _ in range(50)] == list(
           range(1, 51))
+
+
+def test_who_waits_for_a_result_waits_for_the_function(behavior):
+  with tf.Graph().as_default():
+    variable = tf1.get_variable('v', initializer=0, use_resource=True)
+    advance = tf1.assign_add(variable, 1)
+
+    def run(x):
+      session.run(advance)
+      return x
+
+    fed = tf1.placeholder(tf.float32, [])
+    result = tf.function(lambda x: tf.ensure_shape(tf.numpy_function(
+        run, [x], tf.float32, stateful=False), []))(fed)
+    with tf.control_dependencies([graphs.result_to_await(result)]):
+      reading = variable.read_value()
+    constant = tf.constant(1.0)
+    assert graphs.result_to_await(constant) is constant
+    with tf1.Session() as session:
+      session.run(variable.initializer)
+      assert [session.run([reading, result], {fed: 1.0})[0]
+              for _ in range(3)] == [1, 2, 3]
 
 
 def test_a_function_is_told_from_branches(behavior):

@@ -265,6 +265,39 @@ def test_wraps_an_optimizer_that_overrides_apply_gradients(behavior):
       assert session.run([w, step]) == [0.0, 1]
 
 
+class _Summarizing(tf1.train.GradientDescentOptimizer):
+  """Optimizer that writes a summary when it applies, as public ones do."""
+
+  def apply_gradients(self, grads_and_vars, *args, **kwargs):
+    pairs = list(grads_and_vars)
+    tf1.summary.scalar('norm', tf.linalg.global_norm([g for g, _ in pairs]))
+    return super().apply_gradients(pairs, *args, **kwargs)
+
+
+def test_a_summary_of_the_optimizer_inside_is_empty_in_a_dropped_step(behavior):
+  with tf.Graph().as_default():
+    step = tf1.train.get_or_create_global_step()
+    w = tf1.get_variable('w', initializer=1.0)
+    late = tf1.placeholder(tf.int64, [])
+    value = 3.0 * w
+    with tf.control_dependencies([value]):
+      others = tf1.assign_add(step, late)
+    with tf.control_dependencies([others]):
+      gradient = tf.identity(value)
+    optimizer = Optimizer(_Summarizing(0.0), 0)
+    update = optimizer.apply_gradients([(gradient, w)], step)
+    merged = tf1.summary.merge_all()
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      norms = []
+      for number in (0, 1):
+        _, summary = session.run([update, merged], {late: number})
+        norms.append([value.simple_value
+                      for value in tf1.Summary.FromString(summary).value
+                      if value.tag.endswith('norm')])
+    assert norms == [[3.0], []]
+
+
 def test_partitioned_and_half_precision_variables(behavior):
   with tf.Graph().as_default():
     table = tf1.get_variable(

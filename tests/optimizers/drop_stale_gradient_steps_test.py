@@ -77,6 +77,31 @@ def test_a_worker_advances_the_step_by_itself(
                   [w, step, optimizer.num_applied], 5) == [32.0, 5, 5]
 
 
+@pytest.mark.parametrize('is_late', [False, True])
+def test_a_forward_pass_in_a_function(behavior, is_late):
+  # Its gradient is of a function that writes nothing.
+  with tf.Graph().as_default():
+    step = _step_variable(use_resource=True)
+    v = tf1.get_variable('v', initializer=4.0, use_resource=True)
+    others = tf1.assign_add(step, 3)
+
+    def meanwhile(value):
+      if is_late:
+        session.run(others)
+      return value
+
+    def forward():
+      held = tf.numpy_function(meanwhile, [v.read_value()], tf.float32)
+      return v * tf.stop_gradient(tf.ensure_shape(held, []))
+
+    optimizer = Optimizer(_sgd(), 2)
+    update = optimizer.minimize(tf.function(forward)(), step, [v])
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      assert session.run([update, optimizer.staleness])[1] == 3 * is_late
+      assert session.run([v, step]) == ([4.0, 3] if is_late else [2.0, 1])
+
+
 def test_two_instances_do_not_count_each_other(behavior):
   with tf.Graph().as_default():
     step = tf1.train.get_or_create_global_step()
@@ -100,6 +125,69 @@ def test_two_steps_in_one_run(behavior):
         update = Optimizer(tf1.train.GradientDescentOptimizer(0.25), 0
                            ).minimize(w * w, step)
     assert _train(update, [w, step], 2) == [64.0, 4]
+
+
+def _in_order(optimizers, losses, variables, step):
+  """The gradients first, then the updates one after the other."""
+  pairs = [o.compute_gradients(loss(), [v])
+           for o, loss, v in zip(optimizers, losses, variables)]
+  update = tf.no_op()
+  for optimizer, grads_and_vars in zip(optimizers, pairs):
+    with tf.control_dependencies([update]):
+      update = optimizer.apply_gradients(grads_and_vars, step)
+  return update
+
+
+def _in_turn(optimizers, losses, variables, step):
+  """Each gradient after the update before it, as in a GAN."""
+  update = tf.no_op()
+  for optimizer, loss, v in zip(optimizers, losses, variables):
+    with tf.control_dependencies([update]):
+      update = optimizer.minimize(loss(), step, var_list=[v])
+  return update
+
+
+def _in_a_branch(*args):
+  return tf.cond(tf1.placeholder_with_default(True, []),
+                 lambda: tf.group(_in_turn(*args)), tf.no_op)
+
+
+@pytest.mark.parametrize('others, bound, want', [(0, 0, 32.0), (2, 2, 32.0),
+                                                 (2, 1, 1024.0)])
+@pytest.mark.parametrize('use_locking', [True, False])
+@pytest.mark.parametrize('train', [_in_turn, _in_order, _in_a_branch])
+def test_own_updates_on_one_batch_are_not_staleness(
+    behavior, train, use_locking, others, bound, want):
+  with tf.Graph().as_default():
+    step = _step_variable(use_resource=True)
+    x = tf1.data.make_one_shot_iterator(
+        tf.data.Dataset.from_tensors(1.0).repeat()).get_next()
+    variables = [tf1.get_variable(
+        name, initializer=1024.0, use_resource=True) for name in 'ab']
+    advance = tf1.assign_add(step, others)
+
+    def overtaken(value):
+      session.run(advance)
+      return value
+
+    def loss():
+      return tf.square(x * variables[0].read_value())
+
+    def late_loss():
+      value = variables[1].read_value()
+      late = tf.numpy_function(overtaken, [value], tf.float32)
+      return x * value * value * tf.stop_gradient(
+          tf.ensure_shape(late, []) / value)
+
+    update = train(
+        [Optimizer(tf1.train.GradientDescentOptimizer(0.25), bound, use_locking)
+         for _ in variables], [loss, late_loss], variables, step)
+    with tf1.Session() as session:
+      session.run(tf1.global_variables_initializer())
+      for _ in range(5):
+        session.run(update)
+      # The first one may be overtaken too, where the gradients come first.
+      assert session.run(variables[1]) == want
 
 
 @pytest.mark.parametrize('use_resource', [True, False])

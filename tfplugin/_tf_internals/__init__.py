@@ -50,6 +50,8 @@ from tfplugin._tf_internals.graphs import private_variables
 from tfplugin._tf_internals.graphs import redirect
 from tfplugin._tf_internals.graphs import redirect_input
 from tfplugin._tf_internals.graphs import repeats_loop_of
+from tfplugin._tf_internals.graphs import result_to_await
+from tfplugin._tf_internals.graphs import summaries_moved
 from tfplugin._tf_internals.graphs import watch_new_ops
 from tfplugin._tf_internals.keras import batch_norm_noted
 from tfplugin._tf_internals.keras import is_asked_by_keras_3

@@ -63,6 +63,18 @@ def add_control_inputs(op: tf.Operation, inputs: Sequence[tf.Operation],
       waited for each in inputs for waited in _results_of(each) or [each]])
 
 
+def result_to_await(tensor: tf.Tensor) -> tf.Tensor:
+  """Returns `tensor`, or an identity if an op that waits for it might not.
+
+  A control edge from a function's call waits for the function's writes, and not
+  for its results: TensorFlow replaces the call by the ops of the function.
+  """
+  if tf.executing_eagerly() or not op_types.calls_functions(tensor.op):
+    return tensor
+  with tf1.device(tensor.device):
+    return tf.identity(tensor)
+
+
 def _results_of(op: tf.Operation) -> list[tf.Operation]:
   """Returns the identities of the results of a branch or loop."""
   if not op_types.calls_functions(op):
@@ -200,6 +212,22 @@ def private_train_ops() -> Iterator[None]:
     graph._collections = {
         **graph._collections, key: list(graph._collections.get(key, ()))}
   yield
+
+
+@contextlib.contextmanager
+def summaries_moved(moved: list[tf.Tensor]) -> Iterator[None]:
+  """Moves the summaries that are made in a branch from its graph to a list.
+
+  Outside of it, a collection lacks summaries of a branch of v2. It has those of
+  v1, and they fail where the branch is not taken. No public API removes one.
+  """
+  graph = tf1.get_default_graph()
+  made = graph._collections.setdefault(tf1.GraphKeys.SUMMARIES, [])
+  known = len(made)
+  yield
+  moved += filter(is_usable_here, made[known:])
+  made[known:] = [summary for summary in made[known:]
+                  if not is_usable_here(summary)]
 
 
 @contextlib.contextmanager

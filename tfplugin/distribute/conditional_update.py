@@ -169,16 +169,24 @@ def _branch(should_apply, apply, on_apply, on_skip, name, updated):
     return None
 
   outside = tf1.get_default_graph().get_name_scope()
+  summaries = []
 
   def true_branch():
-    with _tf_internals.private_train_ops(), _variables_made_as_in(outside):
+    with _tf_internals.private_train_ops(), _variables_made_as_in(
+        outside), _tf_internals.summaries_moved(summaries):
       update = _ops_of(apply())
       with tf.control_dependencies(update):
-        return branching.done(update + _ops_of(on_apply()))
+        done = branching.done(update + _ops_of(on_apply()))
+    return [done, *summaries]
+
+  def false_branch():  # An empty string is a summary of nothing.
+    return [branching.done(_ops_of(on_skip())), *(tf.constant('')
+                                                  for _ in summaries)]
 
   with branching.updating(updated):
-    done = tf.cond(should_apply, true_branch,
-                   lambda: branching.done(_ops_of(on_skip())))
+    done, *results = tf.cond(should_apply, true_branch, false_branch)
+  for summary in results:
+    tf1.add_to_collection(tf1.GraphKeys.SUMMARIES, summary)
   update = tf.group(done, name=name)
   if not tf.inside_function():
     tf1.add_to_collection(tf1.GraphKeys.TRAIN_OP, update)

@@ -62,9 +62,10 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   workers that lock, and their updates are serialised.
 
   Several instances in one graph decide separately. One does not count the
-  other's step if both updates are in one train op. With `use_locking=True` it
-  does: give a bound above 0, or use `tfplugin.estimator.drop_stale_gradients`,
-  which decides once for all.
+  other's step if both updates are in one train op. It does in two cases: with
+  `use_locking=True` where neither update waits for the other, and where one of
+  two updates on one batch is in a branch. Then give a bound above 0, or use
+  `tfplugin.estimator.drop_stale_gradients`, which decides once for all.
 
   Accumulated gradients, applied in a branch of `tf.cond`, are as late as the
   step that applies them: reading 1 precedes that step's forward pass. The
@@ -268,6 +269,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
             apply, on_apply=tuple, on_skip=self._counters.count_stale))
       else:
         update = apply(grads_and_vars)
+    if global_step is not None:
+      self._gate.note_update(update, step)
     self._summarize(step)
     return update
 

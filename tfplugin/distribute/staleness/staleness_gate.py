@@ -100,6 +100,9 @@ class StalenessGate:
     if orders:
       step_order.keep_own_writes_out(reading, second)
     staleness = staleness_ops.staleness_of(reading, second)
+    if orders and not tf.executing_eagerly():
+      for advance in step_order.own_updates_between(step, reading, second):
+        staleness -= tf.cast(advance, tf.int64)
     if not tf.executing_eagerly():
       per_graph.of(staleness.graph).add_figure(
           per_graph.STALENESS, staleness)
@@ -114,6 +117,13 @@ class StalenessGate:
   def accepted_here(self) -> tf.Tensor | None:
     """The decision that the current branch keeps to; None: it will be made."""
     return None
+
+  def note_update(self, update: tf.Operation | None,
+                  step: tf.Variable) -> None:
+    """Notes that `update`, decided last, advances `step`; None is eager."""
+    if update is not None and (
+        tf.distribute.get_strategy().num_replicas_in_sync == 1):
+      step_order.note_own_update(update, step, self.decision.accepted)
 
   def _judged(self, decision: Decision, gradients: Sequence[types.Gradient],
               names: Sequence[str]) -> Decision:

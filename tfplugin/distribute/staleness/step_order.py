@@ -18,14 +18,27 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 
 _Operations = set[tf.Operation]
+
+
+class _Update(NamedTuple):
+  """An update that advances `step` by 1 where `accepted` is true."""
+
+  done: tf.Operation
+  step: tf.Variable
+  accepted: tf.Tensor
+
+
+_updates = per_graph.PerGraph()  # Of a list.
 
 
 def order_after(reading: tf.Tensor, targets: Iterable[tf.Operation]) -> None:
@@ -83,6 +96,49 @@ def keep_own_writes_out(reading: tf.Tensor, second: tf.Tensor) -> None:
 
   called = []
   _watch_for_writes(reading, reading.op, None, is_barrier=call)
+
+
+def note_own_update(update: tf.Operation, step: tf.Variable,
+                    accepted: tf.Tensor) -> None:
+  """Notes an update that advances `step` by 1 where `accepted` is true."""
+  if per_graph.of(update.graph).step_counts_exchanges:
+    return  # Another wrapper decides which updates advance the step.
+  _updates[update.graph] = [
+      *_updates.get(update.graph, ()), _Update(update, step, accepted)]
+
+
+def own_updates_between(step: tf.Variable, reading: tf.Tensor,
+                        second: tf.Tensor) -> list[tf.Tensor]:
+  """Returns whether each of the noted updates between two readings advances.
+
+  Two updates in one train op may share a batch. The second one's reading
+  precedes the batch, so the first one is between its readings in any order.
+  The updates wait for `reading`. An update in a branch that `second` is not in
+  is left out, and so is one outside of the v2 branch of `second`.
+  """
+  updates = [update for update in _updates.get(second.graph, ())
+             if update.step is step]
+  if not updates:
+    return []
+  before = _upstream([reading.op], reading.op)
+  after_begin = _upstream([second.op], second.op, known=before)
+  return [update.accepted for update in updates
+          if update.done in after_begin and _follow(
+              update.accepted, reading, before)]
+
+
+def _follow(accepted: tf.Tensor, reading: tf.Tensor,
+            before: set[tf.Operation]) -> bool:
+  """Returns whether `accepted` is usable; makes it wait for `reading`."""
+  if not _tf_internals.is_usable_here(accepted):
+    return False
+  # The op that calls a branch of v2 waits for the reading already.
+  if accepted.graph is reading.graph:
+    if accepted.op in before or not _tf_internals.can_precede(
+        reading.op, accepted.op):
+      return False
+    _tf_internals.add_control_inputs(accepted.op, [reading.op])
+  return True
 
 
 def step_of(reading: tf.Tensor) -> tf.Operation:
@@ -240,7 +296,8 @@ def order_before_forward(reading: tf.Tensor,
 def read_step_after(global_step: tf.Variable,
                     gradients: Sequence[types.Gradient]) -> tf.Tensor:
   """Returns the step after all of `gradients` are computed."""
-  with tf.control_dependencies(tensors_of(gradients)):
+  with tf.control_dependencies(
+      list(map(_tf_internals.result_to_await, tensors_of(gradients)))):
     # One edge to the step's device instead of one per gradient.
     computed = tf.no_op(name='gradients_computed')
   with tf.control_dependencies([computed] if computed else []):
