@@ -141,9 +141,9 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
                     ) -> Iterator[None]:
   """Calls `note` with each gradient of `tf.gradients` and gradient tapes.
 
-  Its second argument is a list of the losses. `applies` is asked in the current
-  thread. Gradients that TensorFlow takes internally, e.g. through a branch, are
-  ignored.
+  It gets a pair of the gradient and a list of the losses. `applies` is asked in
+  the current thread. Gradients that TensorFlow takes internally, e.g. through a
+  branch, are ignored.
   """
   def take_and_note(helper, **arguments):
     gradients = helper(**arguments)
@@ -228,7 +228,7 @@ def _gradient_call() -> Iterator[bool]:
 
 
 def _each(note: Callable, gradients, losses) -> None:
-  """Calls `note` with each gradient that is not None, and the losses."""
+  """Calls `note` with each gradient that is not None, paired with `losses`."""
   for gradient in tf.nest.flatten(gradients):
     if gradient is not None:
-      note(gradient, tf.nest.flatten(losses))
+      note((gradient, tf.nest.flatten(losses)))
