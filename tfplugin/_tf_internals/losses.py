@@ -67,8 +67,9 @@ _ADD = frozenset('Add AddV2 AddN Neg Pack Sub'.split())
 _LINEAR = frozenset("""
     BatchToSpaceND BroadcastTo Conj ExpandDims GatherNd GatherV2 Imag MatrixDiag
     MatrixDiagPart MatrixDiagPartV3 MatrixDiagV3 Mean MirrorPad Pad Real
-    ReverseV2 Roll SegmentMean SegmentSum SegmentSumV2 Slice SpaceToBatchND Split
-    SplitV StridedSlice Tile Transpose Unpack UnsortedSegmentSum""".split())
+    ReverseV2 Roll SegmentMean SegmentSum SegmentSumV2 Slice SpaceToBatchND
+    Split SplitV StridedSlice Tile Transpose Unpack
+    UnsortedSegmentSum""".split())
 _SUMMARIES = frozenset("""
     AudioSummary AudioSummaryV2 HistogramSummary ImageSummary ScalarSummary
     TensorSummary TensorSummaryV2""".split())

@@ -141,9 +141,9 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
                     ) -> Iterator[None]:
   """Calls `note` with each gradient of `tf.gradients` and gradient tapes.
 
-  Its second argument is a list of the losses. `applies` is asked in the current
-  thread. Gradients that TensorFlow takes internally, e.g. through a branch, are
-  ignored.
+  It gets a pair of the gradient and a list of the losses. `applies` is asked in
+  the current thread. Gradients that TensorFlow takes internally, e.g. through a
+  branch, are ignored.
   """
   def take_and_note(helper, **arguments):
     gradients = helper(**arguments)
@@ -161,7 +161,8 @@ def gradients_noted(applies: Callable[[], bool], note: Callable,
 
   with replacing.replaced_in_turn(
       gradients_util, _GradientsHelper=functools.partial(
-          _taking, lambda: take_and_note if applies() else None)), (
+          _taking, lambda is_outermost: (
+              take_and_note if is_outermost and applies() else None))), (
               replacing.replaced_in_turn(tf.GradientTape, gradient=noting)):
     yield
 
@@ -180,11 +181,13 @@ def gradients_of_graph_through(graph: tf.Graph, take: Callable) -> None:
       _taking, _take_of_graph))
 
 
-def _take_of_graph() -> Callable | None:
+def _take_of_graph(is_outermost: bool) -> Callable | None:
   """Returns the function that takes gradients in the current graph.
 
+  It takes those inside of others, too, as in a `tf.custom_gradient`.
   A branch, loop or function of v2 takes gradients of the graphs around it, too.
   """
+  del is_outermost
   graph, takes = tf1.get_default_graph(), []
   while graph is not None:
     takes += getattr(graph, _TAKES, [])
@@ -194,18 +197,20 @@ def _take_of_graph() -> Callable | None:
           **arguments)
 
 
-def _taking(take_here: Callable[[], Callable | None],
+def _taking(take_here: Callable[[bool], Callable | None],
             helper: Callable) -> Callable:
-  """Returns `helper`, behind `tf.gradients`, with calls of `take_here()`."""
+  """Returns `helper`, behind `tf.gradients`, with calls of `take_here`."""
   signature = inspect.signature(helper)
 
   @functools.wraps(helper)  # A nested context reads the signature.
   def helper_with(*args, **kwargs):
     with _gradient_call() as is_outermost:
-      take = take_here() if is_outermost else None
+      bound = signature.bind(*args, **kwargs)
+      bound.apply_defaults()
+      # The gradient of a branch, a loop or a function has a graph to take from.
+      is_called_by_program = bound.arguments['src_graph'] is None
+      take = take_here(is_outermost) if is_called_by_program else None
       if take is not None:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
         return take(helper, **bound.arguments)
     return helper(*args, **kwargs)
   return helper_with
@@ -223,7 +228,7 @@ def _gradient_call() -> Iterator[bool]:
 
 
 def _each(note: Callable, gradients, losses) -> None:
-  """Calls `note` with each gradient that is not None, and the losses."""
+  """Calls `note` with each gradient that is not None, paired with `losses`."""
   for gradient in tf.nest.flatten(gradients):
     if gradient is not None:
-      note(gradient, tf.nest.flatten(losses))
+      note((gradient, tf.nest.flatten(losses)))

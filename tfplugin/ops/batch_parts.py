@@ -156,6 +156,27 @@ def row_shares(rows: Sequence[int | tf.Tensor]) -> list[Weight]:
   return [count / tf.maximum(total, 1.0) for count in counts]
 
 
+def filled(part: tf.Tensor, batch: tf.Tensor, begin: Any,
+           count: Any) -> tf.Tensor:
+  """Returns `part` and, behind it, `count` rows of the `batch` from `begin`."""
+  rows = tf.concat([part, batch[begin:begin + count]], 0)
+  rows.set_shape([None, *part.shape[1:]])
+  return rows
+
+
+def joined(parts: Sequence[tf.Tensor], held: Sequence[Any],
+           counts: Sequence[Any], axis: int) -> tf.Tensor:
+  """Returns the rows of all `parts`, without the added row of an empty one.
+
+  `held` are the rows of each part, and `counts` those that are of the batch.
+  """
+  before = [slice(None)] * axis
+  return tf.concat([
+      part if rows is count else
+      part[(*before, slice(entries_of_rows(part, axis, count)))]
+      for part, rows, count in zip(parts, held, counts)], axis)
+
+
 def weighted_sum(values: Sequence[Value], weights: Sequence[Weight]) -> Value:
   """Returns `sum_i weights[i] * values[i]`.
 

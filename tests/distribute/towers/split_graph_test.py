@@ -221,3 +221,53 @@ def test_what_is_no_tensor_of_the_graph_is_left_alone(value):
   with tf.Graph().as_default():
     split = _split(tf1.placeholder(tf.float32, [None, 2]))
     assert split.whole(value) is value
+
+
+@tf.custom_gradient
+def _custom(h):
+  """Returns h * sum(h), with twice its gradient."""
+  y = h * tf.reduce_sum(h)
+  return y, lambda dy: 2.0 * tf.gradients(y, h, dy)[0]
+
+
+def _registered(h):
+  y = h * tf.reduce_sum(h)
+  name = f'Twice{id(y)}'
+
+  @tf.RegisterGradient(name)
+  def _twice(op, dy):
+    del op
+    return 2.0 * tf.gradients(y, h, dy)[0]
+
+  with h.graph.gradient_override_map({'Identity': name}):
+    return tf.identity(h) * tf.stop_gradient(tf.reduce_sum(h))
+
+
+@pytest.mark.parametrize('layer, factor', [(_custom, 1), (_registered, 27)])
+def test_a_gradient_function_takes_gradients_through_all_rows(
+    behavior, layer, factor):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(_X, [None, 2])
+    w = tf1.get_variable('w', initializer=[[1.], [2.]])
+    split = _split(x)
+    _take_gradients(split)
+    h = x @ w  # 5, 13, 9
+    gradients = tf.gradients(tf.reduce_sum(layer(h)), [w, h])
+    session.run(tf1.global_variables_initializer())
+    of_w, of_h = session.run(gradients)
+  # By each row of h: 2 * (27 + 27).
+  np.testing.assert_allclose(of_h, [[factor * 108.]] * 3)
+  np.testing.assert_allclose(of_w, factor * 108. * _X.sum(0)[:, np.newaxis])
+
+
+def test_gradients_of_composite_tensors(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    x = tf1.placeholder_with_default(_X, [None, 2])
+    split = _split(x)
+    _take_gradients(split)
+    h = tf.square(x)
+    ragged = tf.RaggedTensor.from_row_splits(
+        3.0 * h * tf.reduce_sum(h), [0, 2, 3])
+    found = session.run(tf.gradients([ragged], [h]))
+  # 3 * sum{i} h[i] * S by h[j]: 3 * (S + S).
+  np.testing.assert_allclose(found[0], np.full([3, 2], 6 * np.sum(_X ** 2)))

@@ -37,6 +37,17 @@ def test_rows_that_are_not_static_are_counted():
     assert session.run(rows) == [3, 0, 2]
 
 
+def test_a_tensor_without_rows_beside_open_rows_is_refused(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    fits, batch = (split_model.join([
+        (tf1.placeholder_with_default(np.ones([2]), [None]), tf.ones([rows]))
+        for _ in range(2)]) for rows in (2, 5))
+    assert session.run(fits.values[0]).tolist() == [1] * 4
+    with pytest.raises(tf.errors.InvalidArgumentError, match=(
+        'the same first dimension. Repeat a value of the whole batch')):
+      session.run(batch.values[0])
+
+
 def test_composites_are_joined():
   with tf.Graph().as_default(), tf1.Session() as session:
     batch = split_model.join([

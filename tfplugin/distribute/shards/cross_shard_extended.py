@@ -219,8 +219,8 @@ class GroupReduction:
   def _in_shards(self, fn, args, kwargs):
     """Builds `fn` in each shard."""
     run = self._run
-    is_in_replica = _tf_internals.is_in_replica
-    with _tf_internals.gradients_noted(is_in_replica, run.gradients.note), (
+    is_in_replica, taken = _tf_internals.is_in_replica, run.gradients.taken
+    with _tf_internals.gradients_noted(is_in_replica, taken.append), (
         _tf_internals.summaries_of_all(is_in_replica)), (
             _tf_internals.sizes_as_ops(run.has_rows)), (
                 _tf_internals.seeds_by_replica()), (

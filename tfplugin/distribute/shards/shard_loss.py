@@ -216,7 +216,7 @@ def _with_sums_times(factor: float, loss: tf.Tensor, terms: list) -> tf.Tensor:
 
 
 def _has_sums(loss: tf.Tensor) -> bool:
-  return any(_tf_internals.reduction_of(last) in _SUMS for last in _behind(loss))
+  return any(_tf_internals.reduction_of(t) in _SUMS for t in _behind(loss))
 
 
 def _is_sum(term: tf.Tensor) -> bool:

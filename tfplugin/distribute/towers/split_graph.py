@@ -73,6 +73,7 @@ class SplitGraph:
     self._given = dict(zip((leaf.ref() for leaf in batch.dense), batch.parts))
     self._leaves = set(self._analysis.rows) - set(self._given)
     self._factors, self._order, self._depth, self._prefixes = {}, {}, 0, None
+    self._num_taking = 0  # Calls of `gradients` inside each other.
     self._ours = _made.setdefault(self._graph, set())
     self._seen = len(self._graph.get_operations())
 
@@ -113,24 +114,20 @@ class SplitGraph:
       rows = self._analysis.rows.get(tensor.ref())
       with self._building('whole'):
         self._wholes[tensor.ref()] = whole = (
-            self._concat(parts, rows) if rows else
+            batch_parts.joined(parts, self._held, self._rows, rows.axis)
+            if rows else
             batch_parts.weighted_sum(parts, self._moments))
         whole.set_shape(tensor.shape)
     return self._wholes[tensor.ref()]
 
-  def _concat(self, parts: Sequence[tf.Tensor],
-              rows: _tf_internals.Rows) -> tf.Tensor:
-    """Returns the rows of all towers, without the row of an empty tower."""
-    before = [slice(None)] * rows.axis
-    return tf.concat([
-        part if held is count else
-        part[(*before, slice(batch_parts.entries_of_rows(
-            part, rows.axis, count)))]
-        for part, held, count in zip(parts, self._held, self._rows)], rows.axis)
-
   def gradients(self, helper: Callable, **arguments: Any) -> list:
-    """Returns the gradients of the whole batch; `helper` takes gradients."""
-    self.update()
+    """Returns the gradients of the whole batch; `helper` takes gradients.
+
+    `helper` may call this again: by itself, or in a `tf.custom_gradient`.
+    """
+    xs = tf.nest.flatten(arguments['xs'])
+    if not self._num_taking:
+      self.update()
     for name in ('ys', 'grad_ys'):
       if arguments[name] is not None:
         arguments[name] = [
@@ -140,16 +137,22 @@ class SplitGraph:
       arguments['stop_gradients'] = [
           part for t in tf.nest.flatten(arguments['stop_gradients'])
           for part in self._sources(t)]
-    xs = tf.nest.flatten(arguments['xs'])
     # Gates serve reference variables; each tower would wait for all others.
     arguments['gate_gradients'] &= any(
         x.dtype != x.dtype.base_dtype for x in xs)
-    sources = [self._sources(x) for x in xs]
+    is_again = self._num_taking and any(
+        tf.is_symbolic_tensor(x) and x.op in self._ours for x in xs)
+    sources = [[x] if is_again else self._sources(x) for x in xs]
     arguments['xs'] = [part for parts in sources for part in parts]
-    found = iter(helper(**arguments))
+    self._num_taking += 1
+    try:
+      found = iter(helper(**arguments))
+    finally:
+      self._num_taking -= 1
     gradients = [[next(found) for _ in parts] for parts in sources]
     with self._ours_noted():
-      self._redirect(self._new_ops())
+      if not self._num_taking:
+        self._redirect(self._new_ops())
       return [self._joined(x, parts, own)
               for x, parts, own in zip(xs, sources, gradients)]
 
@@ -158,26 +161,31 @@ class SplitGraph:
     if not tf.is_symbolic_tensor(tensor) or tensor.ref() in self._leaves or (
         tensor.ref() not in self._analysis.rows):
       return [tensor]  # Another split of the graph may slice a leaf, too.
-    # A branch, loop or function that is being built still reads `tensor`.
-    return [*self._parts_of(tensor), *(
-        [tensor] if _tf_internals.Place() != self._place else [])]
+    # Ops that are still being built read `tensor`.
+    return [*self._parts_of(tensor), *([tensor] * self._is_inside())]
+
+  def _is_inside(self) -> bool:
+    return self._num_taking > 0 or _tf_internals.Place() != self._place
 
   def _joined(self, x: Any, parts: Sequence[Any],
               gradients: Sequence[Any]) -> Any:
     """Returns the gradient by `x` from the gradients by its sources."""
     gradient, own = gradients[-1], gradients[:len(self._devices)]
-    is_in_body = _tf_internals.Place() != self._place
+    is_inside = self._is_inside()
     if len(parts) > 1 and any(each is not None for each in own):
-      with contextlib.nullcontext() if is_in_body else (
+      with contextlib.nullcontext() if is_inside else (
           self._building('gradient')):
         own = [tf.zeros_like(part) if each is None else
                tf.convert_to_tensor(each) for part, each in zip(parts, own)]
-        joined = self._concat(own, self._analysis.rows[x.ref()])
+        joined = batch_parts.joined(
+            own, self._held, self._rows, self._analysis.rows[x.ref()].axis)
         joined.set_shape(x.shape)
-      if is_in_body:
+      if is_inside:
         return joined if gradient is None else joined + gradient
       gradient = joined
       self._parts[gradient.ref()] = own
+    elif self._num_taking:
+      return gradient
     elif isinstance(gradient, tf.Tensor) and x.ref() in self._leaves:
       self._leaves.add(gradient.ref())
     else:
@@ -315,10 +323,7 @@ class SplitGraph:
     if held is self._rows[tower]:
       return part
     with self._building('rows'):
-      filled = tf.concat(
-          [part, batch[begin:begin + held - self._rows[tower]]], 0)
-    filled.set_shape([None, *part.shape[1:]])
-    return filled
+      return batch_parts.filled(part, batch, begin, held - self._rows[tower])
 
   @contextlib.contextmanager
   def _building(self, scope: str | None, device: str | None = None,

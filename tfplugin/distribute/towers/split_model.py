@@ -18,6 +18,8 @@ from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
 
+_REMEDY = 'Repeat a value of the whole batch for each row.'
+
 
 def join(batches: Sequence[Any]) -> batch_parts.DividedBatch | None:
   """Returns the batch of all towers; None if no tower has separate rows.
@@ -25,6 +27,8 @@ def join(batches: Sequence[Any]) -> batch_parts.DividedBatch | None:
   Tensors that are the same in all towers stay as they are.
   """
   leaves = list(zip(*map(tf.nest.flatten, batches)))
+  sizes = list(map(_static_size, zip(*(
+      own for own in leaves if any(leaf is not own[0] for leaf in own)))))
   joined, dense, parts, composites, split = [], [], [], [], []
   with tf.name_scope('tower_batches'):
     for own in leaves:
@@ -32,7 +36,8 @@ def join(batches: Sequence[Any]) -> batch_parts.DividedBatch | None:
         joined.append(own[0])
         continue
       own = [leaf if isinstance(leaf, batch_parts.COMPOSITES) else
-             tf.convert_to_tensor(leaf) for leaf in own]
+             _checked(tf.convert_to_tensor(leaf), size)
+             for leaf, size in zip(own, sizes)]
       if own[0].shape.rank == 0:
         joined.append(_first_scalar(own))
         continue
@@ -61,9 +66,27 @@ def _bounds(rows: Sequence[batch_parts.Rows]) -> batch_parts.Bounds:
 
 def _num_rows(leaves: Sequence[Any]) -> batch_parts.Rows:
   """Returns the number of rows of a tower, checked where it is static."""
-  rows = batch_parts.static_rows(
-      leaves, 'Repeat a value of the whole batch for each row.')
+  rows = batch_parts.static_rows(leaves, _REMEDY)
   return batch_parts.num_rows(leaves[0]) if rows is None else rows
+
+
+def _static_size(leaves: Sequence[Any]) -> int | None:
+  """Returns the static first dimension of a tower's tensors, if it is one."""
+  found = {tf.compat.dimension_value(leaf.shape[0]) for leaf in leaves
+           if isinstance(leaf, tf.Tensor) and leaf.shape.rank} - {None}
+  return found.pop() if len(found) == 1 else None
+
+
+def _checked(tensor: tf.Tensor, size: int | None) -> tf.Tensor:
+  """Returns a `tensor` that a session checks to have `size` rows, if static."""
+  if size is None or not tensor.shape.rank or tf.compat.dimension_value(
+      tensor.shape[0]) is not None:
+    return tensor
+  check = tf1.debugging.assert_equal(
+      tf.shape(tensor)[0], size, message='Every tensor of a batch must have '
+      f'the same first dimension. {_REMEDY}')
+  with tf.control_dependencies([check]):
+    return tf.identity(tensor)
 
 
 def _made_of(batch: tf.Tensor, part: tf.Tensor) -> tf.Tensor:

@@ -68,7 +68,7 @@ def test_knows_what_was_made_from_a_sum():
     summed, other = tf.constant([3.0]), tf.constant([4.0])
     gradients = op_record.NotedGradients()
     assert not gradients.made(tf.identity(other))
-    gradients.note(summed, [])
+    gradients.taken.append((summed, []))
     clipped, _ = tf.clip_by_global_norm([summed, other], 1.0)
     assert gradients.made(clipped[0])
     assert gradients.made(
@@ -104,7 +104,7 @@ def test_a_gradient_is_in_a_total_if_only_sums_have_it():
   with tf.Graph().as_default():
     gradients = op_record.NotedGradients()
     gradient = tf.constant([3.0])
-    gradients.note(gradient, [])
+    gradients.taken.append((gradient, []))
     total, other = tf.identity(gradient), tf.square(tf.constant([2.0]))
     same_values.declare([total])
     assert gradients.are_in_total(total)

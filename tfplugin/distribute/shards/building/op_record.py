@@ -132,27 +132,26 @@ class NotedGradients:
   """Finds the values that are computed from noted gradients.
 
   A variable to which they are added holds them, too.
+
+  Attributes:
+    taken: List to which pairs of a new gradient and its losses are appended.
   """
 
   def __init__(self):
     """Starts without gradients."""
-    self._taken = []
+    self.taken = []
     self._ops = {}
     self._without = set()
     # Handles of variables that hold sums over shards; or other gradients, with
     # their losses.
     self._totals, self._others = set(), {}
 
-  def note(self, gradient, losses: Sequence) -> None:
-    """Notes a new gradient of the sum of `losses`."""
-    self._taken.append((gradient, losses))
-
   @property
   def _noted(self) -> dict[tf.Operation, Sequence]:
     """The ops of the gradients, with their losses."""
     self._ops.update((_values(gradient).op, losses)
-                     for gradient, losses in self._taken)
-    self._taken.clear()
+                     for gradient, losses in self.taken)
+    self.taken.clear()
     return self._ops
 
   def accumulate(self, value, variable: tf.Variable) -> None:

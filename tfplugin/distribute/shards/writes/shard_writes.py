@@ -105,23 +105,31 @@ class BatchWrites:
       return value  # In a loop replicas cannot synchronize; it is audited.
     if not isinstance(value, tf.IndexedSlices):
       value = tf.convert_to_tensor(value, dtype_hint=self.dtype)
-    of_gradients = run.gradients.made(value)
-    if self._is_mean_of(method):
-      is_trained = trains(run, [copy.handle for copy in self.values], value)
-      if is_trained or of_gradients:
-        check_linear(run, self, method, value)
-      if is_trained and is_sum(run, self, method, value):
-        return all_reduce.sum_of_group(value)
-      if of_gradients:
-        run.gradients.accumulate(value, self)
-        return _mean(value)
+    added = self._of_gradients(run, method, value)
+    if added is not None:
+      return added
     own = run.values[context.tfplugin_shard]
     if own.is_of_rows(value):
       return _mean(value) if self.tfplugin_is_mean else self._of_batch(
-          own, method, value, of_gradients)
+          own, method, value, run.gradients.made(value))
     check_no_count(self, method, value, own)
     own.warn_of_counts(value)
     return self._of_no_rows(method, value)
+
+  def _of_gradients(self, run: shard_run.ShardRun, method: str,
+                    value: Any) -> Any:
+    """Returns the gradients of all shards to add; None for another write."""
+    if not self._is_mean_of(method):
+      return None
+    is_trained = trains(run, [copy.handle for copy in self.values], value)
+    if not (is_trained or run.gradients.made(value)):
+      return None
+    check_linear(run, self, method, value)
+    if is_trained and is_sum(run, self, method, value):
+      return all_reduce.sum_of_group(value)
+    if not is_trained:
+      run.gradients.accumulate(value, self)
+    return _mean(value)
 
   def _assigned(self, value: Any, result: Any) -> Any:
     """Returns the result of an assignment, in a branch with its `value`.
