@@ -78,7 +78,7 @@ def _in_packs(values: Sequence[Any], ways: Sequence[Way], send: Callable,
 
 
 def sent_by_hand(grads_and_vars: types.GradsAndVars) -> types.GradsAndVars:
-  """Sends the gradients packed in a plain graph; in replicas a strategy does."""
+  """Sends the gradients packed in a plain graph; a strategy does so itself."""
   grads_and_vars = list(grads_and_vars)
   if tf.executing_eagerly() or tf.distribute.has_strategy():
     return grads_and_vars
