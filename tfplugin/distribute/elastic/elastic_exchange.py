@@ -58,8 +58,7 @@ class Exchange:
     counters: Counters that the step's exchange advances, each with the function
       that advances it.
     has_gradients: Whether gradients have been applied in this step.
-    is_built: Whether the step of a model_fn is built. Variables that are made
-      later are not exchanged.
+    is_built: Whether the model's step is built; later variables stay out.
     inputs: The operations of the step's features and labels.
     finite: Checks gradients and differences; None without a check.
     runs: The exchanges that a hook may run, in session runs of their own.
