@@ -299,3 +299,29 @@ def test_a_warm_start_of_either_kind_of_variable_is_everywhere(
       np.testing.assert_array_equal(
           np.hstack(session.run_step_fn(read)),
           [6.5, 7.5, 5.5, 6.5, rate, rate])
+
+
+@pytest.mark.parametrize('resource', [True, False])
+def test_a_copy_starts_from_the_centre_without_an_optimizer(
+    behavior, resource, tmp_path):
+  del behavior
+
+  def build():
+    getter = tfplugin.ElasticAverageCustomGetter('')
+    with tf1.variable_scope('', custom_getter=getter, use_resource=resource):
+      w = tf1.get_variable('w', initializer=3.0)
+    return w, getter.pair_of(w).center
+
+  with tf.Graph().as_default(), tf1.Session() as session:
+    w, center = build()
+    session.run([tf1.global_variables_initializer(),
+                 tf1.local_variables_initializer()])
+    assert session.run([w.read_value(), center.read_value()]) == [3.0, 3.0]
+    session.run(center.assign(5.0))
+    path = tf1.train.Saver().save(session, str(tmp_path / 'model'))
+  with tf.Graph().as_default():
+    w, _ = build()
+    value = w.read_value()
+    creator = tf1.train.ChiefSessionCreator(checkpoint_filename_with_path=path)
+    with tf1.train.MonitoredSession(creator) as session:
+      assert session.run(value) == 5.0

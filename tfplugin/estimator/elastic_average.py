@@ -164,6 +164,8 @@ def _with_exchange(spec: Any, call: model_fn_lib.ModelFnCall,
     interception.audit.check(f'`{name}`', spec.train_op,
                              tf1.trainable_variables(),
                              elastic_exchange.AUDITED)
+  elastic_start.refuse_centers(
+      scope.pairs, settings, [spec.loss], [spec.train_op])
   scope.exchange.add(*scope.pairs)
   scope.exchange.inputs = graph_order.operations_of(tf.nest.flatten(
       [call.arguments.get('features'), call.arguments.get('labels')],

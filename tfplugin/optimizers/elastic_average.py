@@ -234,8 +234,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
     """
     grads_and_vars = list(grads_and_vars)  # A `zip` yields them once.
     elastic_custom_getter.check_context()
-    elastic_start.follow_warm_start(self._getter.pairs)
-    elastic_start.start_from_centers(self._getter.pairs)
+    elastic_start.follow_warm_starts(self._getter.pairs)
     if self.unaveraged:  # A session may run this call by itself.
       self._local_steps.append(
           elastic_start.create_local_step(self._getter.worker_device))
@@ -289,7 +288,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
   def start_from_center(self) -> tuple:
     """Returns the op that starts the copies, a barrier or None, and pairs."""
     pairs = self._getter.model_pairs('get_init_op()')
-    elastic_start.follow_warm_start(pairs)
+    elastic_start.follow_warm_starts(pairs)
     for pair in pairs:
       pair.keep_local_center(self._rho)
     start = tf.group(first_values.copy_from_centers(pairs), *(

@@ -17,6 +17,7 @@ from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
+from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.values import set_values
 
@@ -262,8 +263,9 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
           # Not drawn again: an initializer may be used once.
           **kwargs, 'initial_value': local.initial_value,
           'name': f'{GLOBAL_CENTER}/{local.op.name}'})
-    self._pairs[local.ref()] = elastic_pairs.Pair(
+    pair = self._pairs[local.ref()] = elastic_pairs.Pair(
         (local,), center, local.trainable, initializer=local.initializer)
+    elastic_start.start_from_center(pair)
     return local
 
 

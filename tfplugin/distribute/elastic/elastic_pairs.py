@@ -45,8 +45,8 @@ class Pair:
       centre; None with a type that needs none.
     initializer: The initializer of a copy that does not start from the centre,
       unless a warm start replaces it.
-    starts_from_center: Whether `initializer` assigns the centre's value, if it
-      has one.
+    starts_from_center: Whether the copy's `initial_value` is the centre's
+      value, if it has one, so that optimizer state starts from it, too.
     is_snapshot: Whether the copy is a snapshot of another copy. An exchange
       writes the difference to the snapshot.
   """
@@ -69,13 +69,8 @@ class Pair:
 
   @property
   def first_value(self) -> tf.Tensor:
-    """The value that the copy's initializer assigns.
-
-    That of a warm start may be no assignment; the centre's is, once it follows.
-    """
-    is_warm = self.initializer is not None and (
-        self.local.initializer is not self.initializer)
-    return (self.center if is_warm else self.local).initializer.inputs[1]
+    """The value that the copy's initializer assigns."""
+    return self.local.initializer.inputs[1]
 
   def keep_local_center(self, rho: elastic.Rate) -> None:
     """Makes the worker's view of the centre, if a penalty needs one."""

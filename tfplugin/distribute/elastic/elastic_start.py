@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import Callable
@@ -169,37 +170,30 @@ def _start_together(settings, task, server) -> tf.Tensor:
     return tf.zeros([], tf.int64)
 
 
-def follow_warm_start(pairs: Sequence[elastic_pairs.Pair]) -> None:
-  """Sets centres to a warm start's values; call it before initialising ops."""
-  for pair in pairs:
-    if pair.local.initializer is not pair.initializer:
-      _tf_internals.initialize_from(pair.center, pair.local.initializer)
+def start_from_center(pair: elastic_pairs.Pair) -> None:
+  """Makes a new copy's initializer assign the centre's value, if any.
 
-
-def start_from_centers(pairs: Sequence[elastic_pairs.Pair]) -> None:
-  """Makes the initializers of copies assign their centres' values, if any.
-
-  So a worker starts from the centre also without the hook. Where the centres
-  are initialised in the same run, both get the same initial value.
+  So a worker starts from the centre also without the hook, and without an
+  optimizer. Where the centre is initialised in the same run, both get the same
+  initial value. The copy's `initial_value` stays as it is.
   """
-  new = [pair for pair in pairs if pair.initializer is not None and
-         not pair.starts_from_center]
-  if not new:
-    return
+  _tf_internals.redirect_input(
+      pair.initializer, 1, value_or_initial(pair.center))
+
+
+def follow_warm_starts(pairs: Sequence[elastic_pairs.Pair]) -> None:
+  """Sets centres to a warm start's values, and starts all state from centres.
+
+  Call it before ops that initialise, and before optimizers make state.
+  """
   with tf.init_scope(), tf1.name_scope(None), tf1.name_scope(
       'start_from_centers'):
-    have_values = []
-    for pair in new:
-      with placement.only_on(pair.center.device):
-        have_values.append(tf1.is_variable_initialized(pair.center))
-    with placement.only_on(new[0].local.device):
-      values = branching.cond(
-          tf.reduce_all(tf.stack(have_values)),
-          lambda: [elastic_pairs.read(pair.center) for pair in new],
-          lambda: [tf.identity(pair.first_value) for pair in new],
-          [pair.center for pair in new])
-    for pair, value in zip(new, values):
-      pair.start_from(value)
+    for pair in pairs:
+      if pair.local.initializer is not pair.initializer:
+        _tf_internals.initialize_from(pair.center, pair.local.initializer)
+        pair.start_from(value_or_initial(pair.center))
+      elif not pair.starts_from_center:
+        pair.start_from(pair.initializer.inputs[1])
 
 
 def value_or_initial(center: tf.Variable) -> tf.Tensor:
@@ -215,7 +209,7 @@ def create_state(next_creator: Callable, pairs: Sequence[elastic_pairs.Pair],
                  **kwargs: Any) -> tf.Variable:
   """Makes optimizer state, which may start from the value of a copy.
 
-  A copy that `start_from_centers` starts has an initial value with a condition.
+  A copy that starts from its centre has an initial value with a condition.
   TensorFlow copies the ops of an initial value, which breaks conditions.
   """
   value = kwargs.get('initial_value')
@@ -289,3 +283,31 @@ def _start_in_one_run(init_op, pairs) -> None:
       if variable is not None and variable.initializer in run:
         _tf_internals.redirect_input(
             variable.initializer, 1, value_or_initial(pair.center))
+
+
+def refuse_centers(pairs: Iterable[elastic_pairs.Pair],
+                   settings: elastic_settings.ElasticSettings,
+                   losses: Sequence[Any], train_ops: Sequence[Any]) -> None:
+  """Raises a ValueError if a loss, or a write in a step, uses a centre.
+
+  Call it before the exchange at the step's end. With 'elastic_first' the
+  train_op contains exchanges, so only the loss is checked. An optimizer of
+  several devices reads the centre of an untrained variable, such as its rate.
+  """
+  values = graph_order.upstream(losses, of_values=True)
+  writes = [] if settings.update_order == 'elastic_first' else [
+      op for op in graph_order.upstream(train_ops)
+      if _tf_internals.method_of_write(op)]
+  step = values | graph_order.upstream(writes, of_values=True)
+  for pair in pairs:
+    is_shared = len(pair.copies) > 1 and not pair.trainable
+    for op in pair.center.op.outputs[0].consumers():
+      if op in (values if is_shared else step):
+        raise ValueError(
+            'With elastic averaging the loss and the train_op of a model_fn '
+            'must use worker copies, which the worker trains, and no centre. '
+            f'Received: {op.name} ({op.type}), which uses the centre of '
+            f'{pair.center.name!r}. tf.compat.v1.global_variables() returns '
+            'the centres, as does the collection GLOBAL_VARIABLES. Use '
+            'tf.compat.v1.trainable_variables(), or the variables that '
+            'get_variable returned.')

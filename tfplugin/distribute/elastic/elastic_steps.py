@@ -188,6 +188,9 @@ class ElasticSteps(met_updates.MetUpdates):
     if not hasattr(result, 'train_op'):
       return self._end_results(exchange, result)
     pairs = exchange.pairs
+    elastic_start.refuse_centers(pairs, self._settings, *(
+        self._local_results(getattr(result, field, None))
+        for field in ('loss', 'train_op')))
     changed = {'train_op': exchange.end_of_model_fn(
         self._local_results(result.train_op), self._states.here(set))}
     exchange.is_built = True
