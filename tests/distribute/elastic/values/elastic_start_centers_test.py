@@ -80,3 +80,34 @@ def test_trained_variables_statistics_and_summaries_are_accepted(
   del behavior
   assert _build(form, _l2_of(tf1.GraphKeys.TRAINABLE_VARIABLES),
                 update_order=order) is not None
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_a_check_of_all_variables_before_the_step_is_accepted(behavior, form):
+  del behavior
+
+  def after_checks(update):
+    checks = [tf.debugging.check_numerics(v, v.op.name)
+              for v in tf1.global_variables('net')]
+    with tf.control_dependencies([update, *checks]):
+      return tf.no_op()
+
+  assert _build(form, lambda w: w * w, after_checks) is not None
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_a_variable_that_takes_a_centre_is_refused(behavior, form):
+  del behavior
+  target = []
+
+  def loss_of(w):
+    target.append(tf1.get_variable('target', initializer=0.0, trainable=False))
+    return w * w
+
+  def and_copy(update):
+    center, = tf1.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES, 'net/w')
+    with tf.control_dependencies([update]):
+      return tf.group(target[-1].assign(center.read_value()))
+
+  with pytest.raises(ValueError, match='uses the centre of .net/w:0'):
+    _build(form, loss_of, and_copy)
