@@ -293,7 +293,7 @@ def test_finite_updates_are_made(behavior, policy):
 
 def test_an_error_names_worker_step_and_variables(behavior, monkeypatch):
   monkeypatch.setenv('TF_CONFIG', json.dumps({
-      'cluster': {'worker': ['localhost:1'] * 4},
+      'cluster': {'worker': [f'localhost:{port}' for port in range(1, 5)]},
       'task': {'type': 'worker', 'index': 3}}))
   with tf.Graph().as_default(), tf1.Session() as session:
     values = [tf.constant(value) for value in (

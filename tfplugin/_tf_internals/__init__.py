@@ -72,7 +72,7 @@ from tfplugin._tf_internals.losses import last_reduction
 from tfplugin._tf_internals.losses import losses_scaled
 from tfplugin._tf_internals.losses import MEAN_OF_REPLICAS
 from tfplugin._tf_internals.losses import reduction_of
-from tfplugin._tf_internals.losses import reported_values
+from tfplugin._tf_internals.losses import reported_value
 from tfplugin._tf_internals.losses import strategy_divides_loss
 from tfplugin._tf_internals.losses import summaries_of_all
 from tfplugin._tf_internals.losses import summarized_value

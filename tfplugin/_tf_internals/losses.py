@@ -34,9 +34,9 @@ from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
 
-# Names of identities, and scopes of gradients, that TensorFlow adds.
+# Names of identities that TensorFlow adds.
 _GIVEN_BY_TENSORFLOW = re.compile(
-    r'(^|/)(Identity|control_dependency|read)(_\d+)?$|_grad/')
+    r'(^|/)(Identity|control_dependency|read)(_\d+)?$')
 # Attribute of a loss: its reduction.
 _REDUCTION = 'tfplugin_reduction'
 # Attribute of the count of a mean loss.
@@ -195,23 +195,14 @@ def is_summary(op: tf.Operation) -> bool:
   return op.type in _SUMMARIES
 
 
-def reported_values(op: tf.Operation) -> list[tf.Tensor]:
-  """Returns the inputs of `op` if it reports a number, and [] otherwise.
-
-  It is a summary of the number. Or it is any op, without a state, whose result
-  no other op uses: a session may fetch it, by its name.
-  """
+def reported_value(op: tf.Operation) -> tf.Tensor | None:
+  """Returns the number that `op` reports, in a summary or by name, or None."""
+  if op.type == 'Identity' and op.outputs[0].shape.rank == 0 and not (
+      op.outputs[0].consumers() or _GIVEN_BY_TENSORFLOW.search(op.name) or
+      op.inputs[0].op.type in ('Merge', 'Exit', 'ReadVariableOp')):
+    return op.inputs[0]
   value = summarized_value(op)
-  if value is not None:
-    return [value] if value.shape.rank == 0 else []
-  is_fetched = len(op.outputs) == 1 and op.inputs and not (
-      op.outputs[0].shape.rank or op.outputs[0].consumers() or
-      op.op_def.is_stateful or _GIVEN_BY_TENSORFLOW.search(op.name) or
-      op.inputs[0].op.type in ('Merge', 'Exit', 'ReadVariableOp'))
-  return list(op.inputs) if is_fetched and all(
-      t.dtype == t.dtype.base_dtype and t.dtype not in (
-          tf.resource, tf.variant, tf.string)
-      for t in (*op.inputs, *op.outputs)) else []
+  return value if value is not None and value.shape.rank == 0 else None
 
 
 def _noted(add_loss: Callable) -> Callable:

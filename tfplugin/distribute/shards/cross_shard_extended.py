@@ -279,9 +279,9 @@ class GroupReduction:
     """
     parts = self._local_results(loss)
     if len(parts) == self._num_replicas_in_sync > 1:
+      write_audit.show_batch_values(run, range(len(parts)), run.losses[0])
       with tf.name_scope('loss_of_batch'):
         total = tf.add_n(parts)
-      write_audit.show_batch_values(run, range(len(parts)), run.losses[0])
       made = graph_order.upstream([total.op])
       readers = [ops - made for ops in write_audit.readers_of(run.losses)]
       write_audit.show_loss(run.losses, readers, total)

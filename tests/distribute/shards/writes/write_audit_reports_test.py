@@ -91,30 +91,6 @@ def test_numbers_that_hooks_read_are_of_all_replicas(behavior):
   assert [summary.name for summary in summaries] == ['shown:0']
 
 
-def _model_fn_with_unused_numbers(features, labels, mode):
-  w = tf1.get_variable('w', initializer=2.0)
-  rows = w * features - labels
-  tf.reduce_mean(tf.abs(rows), name='mean')
-  tf.identity(tf.shape(rows, name='sizes')[0] + 0, name='rows')
-  tf.divide(tf.reduce_sum(rows), tf.reduce_max(rows), name='ratio')
-  worst = tf.reduce_max(rows, name='largest')
-  tf1.summary.scalar('shown', worst)
-  loss = tf.reduce_mean(rows, name='loss')
-  return tf.estimator.EstimatorSpec(
-      mode, loss=loss,
-      train_op=tf1.train.GradientDescentOptimizer(0.0).minimize(loss))
-
-
-def test_numbers_of_any_op_are_of_all_replicas(behavior, caplog):
-  # The rows are 2 x - 1: 1, 3, 5, 15.
-  (mean, count, ratio, largest), _ = _names_under_the_strategy(
-      ['mean:0', 'rows:0', 'ratio:0', 'largest:0'],
-      _model_fn_with_unused_numbers)
-  assert (mean, count, largest) == (6.0, 4, 15.0)
-  assert ratio == pytest.approx(24 / 15)
-  assert 'show the first' not in caplog.text
-
-
 def _metric(make):
   """Returns a metric after two updates, by `make(rows)`."""
   strategy = cross_shard_strategy.CrossShardStrategy(['CPU:0', 'CPU:1'])

@@ -212,42 +212,27 @@ def show_batch_values(run: shard_run.ShardRun, group: Sequence[int],
   """
   left, own = [], run.values[0]
   gather = batch_values.rows_of(run.record, run.batch, group)
-  # Nothing else reads a number whose summary reads the batch's.
-  for op in reversed(run.record.built_in(0)):
-    values = _tf_internals.reported_values(op)
-    if not values:
+  for op in run.record.built_in(0):
+    value = _tf_internals.reported_value(op)
+    if value is None:
       if _tf_internals.is_summary(op) and own.is_of_rows(list(op.inputs)):
-        left.insert(0, op.name)
+        left.append(op.name)
       continue
-    if op.outputs[0] is loss or not own.is_of_rows(values):
+    if op.outputs[0] is loss or not own.is_of_rows(value):
+      continue
+    if run.gradients.made(value) or _tf_internals.is_in_branch_or_loop(op):
+      left.append(op.name)
       continue
     try:
-      _report_batch(run, op, values, gather)
+      _tf_internals.redirect_input(
+          op, list(op.inputs).index(value),
+          own.of_all(value, gather))
     except batch_values.UnknownValueError:
-      left.insert(0, op.name)
+      left.append(op.name)
   if left:
     tf1.logging.warning(
         'Summaries and named tensors that are not computed for the rows of '
         'all shards show the first of %s: %s.', len(run.batch), ', '.join(left))
-
-
-def _report_batch(run: shard_run.ShardRun, op: tf.Operation,
-                  values: Sequence[tf.Tensor],
-                  gather: batch_values.Gather) -> None:
-  """Makes an op of the first shard report a number of all rows.
-
-  An UnknownValueError is raised if it is not known. `values` are inputs of it.
-  """
-  own = run.values[0]
-  if any(map(run.gradients.made, values)) or (
-      _tf_internals.is_in_branch_or_loop(op)):
-    raise batch_values.UnknownValueError(op.name)
-  own.warn_of_counts([], [op])
-  found = {index: own.of_all(value, gather)
-           for index, value in enumerate(op.inputs)
-           if any(value is each for each in values) and own.is_of_rows(value)}
-  for index, value in found.items():
-    _tf_internals.redirect_input(op, index, value)
 
 
 def merge_metrics(metrics: dict[str, Any],
