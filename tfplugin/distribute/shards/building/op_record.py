@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
@@ -202,6 +203,27 @@ class NotedGradients:
       if not terms:
         return tensor.op
       pending += terms
+    return None
+
+  def other_term(self, value) -> tf.Tensor | None:
+    """Returns a term, other than 0, without gradients of one shard, or None.
+
+    `changed_by(value)` must be None.
+    """
+    pending, seen = [_values(value)], set()
+    while pending:
+      tensor = _outside(pending.pop())
+      if tensor.ref() in seen:
+        continue
+      seen.add(tensor.ref())
+      if not self._is_of_one_shard(tensor):
+        constant = tf.get_static_value(tensor)
+        if constant is None or np.any(constant):
+          return tensor
+      elif tensor.op not in self._noted:
+        pending += [term for term, _ in _tf_internals.addends(tensor)] or [
+            operand for operand in tensor.op.inputs
+            if self._is_of_one_shard(operand)]
     return None
 
   def losses_of(self, value) -> list:

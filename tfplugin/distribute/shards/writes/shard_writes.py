@@ -124,9 +124,9 @@ class BatchWrites:
     is_trained = trains(run, [copy.handle for copy in self.values], value)
     if not (is_trained or run.gradients.made(value)):
       return None
-    check_linear(run, self, method, value)
     if is_trained and is_sum(run, self, method, value):
       return all_reduce.sum_of_group(value)
+    warn_of_mean(run, self, method, value)
     if not is_trained:
       run.gradients.accumulate(value, self)
     return _mean(value)
@@ -210,9 +210,10 @@ def one_value(run: shard_run.ShardRun, variable: tf.Tensor, method: str,
   dtype = tf.as_dtype(getattr(values[0], 'dtype', variable.dtype))
   if method not in _ADDITIONS or not dtype.is_floating:
     check_same(variable, method, values)
-  check_linear(run, variable, method, values[0])
   is_total = trains(run, [variable], values[0]) and is_sum(
       run, variable, method, values[0])
+  if not is_total:
+    warn_of_mean(run, variable, method, values[0])
   return batch_parts.weighted_sum(
       [values[i] for i in group],
       [1.0 if is_total else 1.0 / len(group)] * len(group))
@@ -257,24 +258,37 @@ def is_sum(run: shard_run.ShardRun, variable: Any, method: str,
            value: Any) -> bool:
   """Returns whether gradients of shards are summed, and not averaged.
 
-  A ValueError is raised if neither is the gradient of the batch.
+  A ValueError is raised if neither is the gradient of the batch. A value that
+  is not linear in the gradients is not summed.
   """
+  if run.gradients.changed_by(value) is not None:
+    return False
   are_parts = set(map(shard_loss.is_part, run.gradients.losses_of(value)))
   if None in are_parts or len(are_parts) > 1:
     raise unknown(
         variable, method, 'gradients of a loss in which some terms are sums '
         'over the rows and others are means', 'Take the gradients by '
         '`optimizer.compute_gradients(loss)`, which scales the means.')
+  other = run.gradients.other_term(value) if True in are_parts else None
+  if other is not None:
+    raise unknown(
+        variable, method, 'gradients, which are summed over the shards, and '
+        f'{other.name}, which is not', f'Write {other.name} by a call of its '
+        'own.')
   return True in are_parts
 
 
-def check_linear(run: shard_run.ShardRun, variable: Any, method: str,
+def warn_of_mean(run: shard_run.ShardRun, variable: Any, method: str,
                  value: Any) -> None:
-  """Raises ValueError if a value of shards is no sum of gradients."""
-  op = run.gradients.changed_by(value)
-  if op is not None:
-    raise unknown(variable, method, f'a value made of gradients by {op.type} '
-                  f'({op.name})')
+  """Warns if a mean over the shards may not be the value of the batch."""
+  context, op = (
+      tf.distribute.get_replica_context(), run.gradients.changed_by(value))
+  if op is not None and not getattr(context, 'tfplugin_shard', 0):
+    tf.compat.v1.logging.warning(
+        '`%s` of `%s` writes the mean of the shards\' own values, made of '
+        'gradients by %s (%s). If that is not linear in the gradients, sum '
+        'them first by `tfplugin.cross_replica_sum`.', method, variable.name,
+        op.type, op.name)
 
 
 def unknown(variable: tf.Variable, method: str, what: Any,
