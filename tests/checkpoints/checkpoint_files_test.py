@@ -112,14 +112,17 @@ def test_an_older_checkpoint_that_a_user_has_named_stays_the_newest(directory):
       f'{directory}/model.ckpt-10')
 
 
+@pytest.mark.parametrize('content', [None, '', 'model_checkpoint_path: "m'])
 def test_without_the_file_that_names_them_the_newest_is_found(
-    directory, caplog):
+    directory, caplog, content):
   _save(directory, [100], w=1.0)  # Behind 20 in the order of the alphabet.
   (directory / 'checkpoint').unlink()
+  if content is not None:  # After a crash of the host.
+    (directory / 'checkpoint').write_text(content)
   with caplog.at_level('WARNING', 'tensorflow'):
     found = checkpoint_files.fall_back(str(directory))
   assert found == f'{directory}/model.ckpt-100' == _latest(directory)
-  assert 'has no file `checkpoint`' in caplog.text
+  assert 'has no whole file `checkpoint`' in caplog.text
   # Nobody knows which of them a Saver may delete: it deletes none.
   assert not _listed(directory)
 

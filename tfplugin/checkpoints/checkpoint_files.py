@@ -74,12 +74,12 @@ def fall_back(model_dir: str) -> str | None:
   ValueError as `newest_fit` does.
   """
   checkpoint, known, defects = _look(model_dir)
-  state = tf1.train.get_checkpoint_state(model_dir)
+  state = _state_of(model_dir)
   if checkpoint and not (state and state.model_checkpoint_path == checkpoint):
     listed = state.all_model_checkpoint_paths if state else []
     _name_as_newest(model_dir, checkpoint, [
         path for path in listed if path in known and path not in defects])
-    why = _listed(defects) or f'{model_dir} has no file `checkpoint`'
+    why = _listed(defects) or f'{model_dir} has no whole file `checkpoint`'
     tf1.logging.warning('Training continues from %s: %s.', checkpoint, why)
   return checkpoint
 
@@ -94,7 +94,7 @@ def with_fallback(model_dir: str | None, restore: Callable[[], Any]) -> Any:
   """
   if not model_dir:
     return restore()
-  state = tf1.train.get_checkpoint_state(model_dir)
+  state = _state_of(model_dir)
   newest = state.model_checkpoint_path if state else fall_back(model_dir)
   try:
     return restore()
@@ -148,7 +148,7 @@ def _candidates(model_dir: str) -> list[str]:
   `checkpoint` was written. One of another base, such as `best.ckpt-400`, is of
   another Saver: it may be older or have fewer variables than its step says.
   """
-  state = tf1.train.get_checkpoint_state(model_dir)
+  state = _state_of(model_dir)
   named = [state.model_checkpoint_path] if state else []
   base = (re.sub(r'-\d+$', '', posixpath.basename(named[0])) if named
           else _DEFAULT_BASE)
@@ -157,6 +157,14 @@ def _candidates(model_dir: str) -> list[str]:
   return list(dict.fromkeys(named + [
       posixpath.join(model_dir, match['prefix'])
       for match in saved if match['base'] == base]))
+
+
+def _state_of(model_dir: str) -> Any:
+  """Returns the content of the file `checkpoint`; None without a whole one."""
+  try:
+    return tf1.train.get_checkpoint_state(model_dir)
+  except ValueError:  # A host that crashes may leave an empty file.
+    return None
 
 
 def _names(model_dir: str) -> list[str]:
