@@ -168,7 +168,7 @@ def joined(parts: Sequence[tf.Tensor], held: Sequence[Any],
            counts: Sequence[Any], axis: int) -> tf.Tensor:
   """Returns the rows of all `parts`, without the added row of an empty one.
 
-  `held` are the rows of each part, and `counts` those that are of the batch.
+  `held` are the rows of each part, and `counts` the rows of the batch in each.
   """
   before = [slice(None)] * axis
   return tf.concat([
