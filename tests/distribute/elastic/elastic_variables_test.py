@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each kind of variable under elastic averaging has its place: a table."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -61,6 +62,27 @@ def test_moving_average_starts_from_the_initial_value(behavior):
   worker.step(2)
   # The copy goes 2, 1, 0: its average 2, 1.5, .75.
   assert worker.value('w/ExponentialMovingAverage') == 0.75
+
+
+@pytest.mark.parametrize('trainable', (False, True))
+def test_a_target_network_starts_from_the_online_one(behavior, trainable):
+
+  def model_fn(features, labels, mode):
+    del features, labels
+    online = tf1.get_variable('online', [2], initializer=(
+        tf1.random_normal_initializer()))
+    train_op = tf1.train.GradientDescentOptimizer(1.0).minimize(
+        tf.reduce_sum(online), tf1.train.get_global_step())
+    tf1.get_variable('target', initializer=2.0 * online.initialized_value(),
+                     trainable=trainable)
+    return tf1.estimator.EstimatorSpec(
+        mode, loss=tf.constant(0.0), train_op=train_op)
+
+  worker = strategy_worker.StrategyWorker(
+      elastic_average_strategy.ElasticAverageStrategy(), model_fn)
+  online, target = worker.value('online'), worker.value('target')
+  assert online.all()
+  np.testing.assert_array_equal(target, 2.0 * online)
 
 
 class Averaging(tf1.train.GradientDescentOptimizer):

@@ -160,7 +160,7 @@ class LocalCopy(_tf_internals.ResourceVariable):
 
   def initialized_value(self):
     """Returns the centre's value, or its initial one before initialisation."""
-    return self._center.initialized_value()
+    return elastic_start.value_or_initial(self._center)
 
   @property
   def _initializer_op(self):
