@@ -92,6 +92,64 @@ def test_arguments_that_an_optimizer_adds_are_passed_on(behavior, name, call):
     assert 'apply_gradients' not in vars(inner)
 
 
+class _Noting(tfplugin.CrossShardOptimizer):
+  """Has an argument of its own, besides those of the optimizer inside."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None,
+                      noted=None):
+    self.noted = noted
+    return super().apply_gradients(grads_and_vars, global_step, name)
+
+
+class _NotingAll(tfplugin.CrossShardOptimizer):
+  """The same, and takes any argument."""
+
+  def apply_gradients(self, grads_and_vars, global_step=None, name=None,
+                      noted=None, **kwargs):
+    self.noted = noted
+    return super().apply_gradients(grads_and_vars, global_step, name, **kwargs)
+
+
+@pytest.mark.parametrize('call', ['minimize', 'apply_gradients'])
+@pytest.mark.parametrize('kind', [_Noting, _NotingAll])
+@pytest.mark.parametrize('outer', [lambda opt: opt, tfplugin.TowerOptimizer])
+def test_a_subclass_gets_its_own_arguments(behavior, kind, call, outer):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    v = tf1.get_variable('v', initializer=8.0)
+    inside = kind(_Decayed(1.0))
+    optimizer = outer(inside)
+    if call == 'minimize':
+      train_op = optimizer.minimize(v * 2.0, decay_var_list=[v], noted='this')
+    else:
+      train_op = optimizer.apply_gradients(
+          optimizer.compute_gradients(v * 2.0), decay_var_list=[v],
+          noted='this')
+    session.run(tf1.global_variables_initializer())
+    session.run(train_op)
+    assert session.run(v) == 8.0 - 2.0 - 4.0
+    assert inside.noted == 'this'
+
+
+def test_a_method_that_an_instance_has_is_called_and_kept(behavior):
+  with tf.Graph().as_default(), tf1.Session() as session:
+    v = tf1.get_variable('v', initializer=8.0)
+    inner, calls = _Decayed(1.0), []
+    of_class = inner.apply_gradients
+
+    def noting(*args, **kwargs):
+      calls.append(kwargs)
+      return of_class(*args, **kwargs)
+
+    inner.apply_gradients = noting
+    train_op = tfplugin.CrossShardOptimizer(inner).minimize(
+        v * 2.0, decay_var_list=[v])
+    session.run(tf1.global_variables_initializer())
+    session.run(train_op)
+    assert session.run(v) == 8.0 - 2.0 - 4.0
+    assert [call['decay_var_list'] for call in calls] == [[v]]
+    assert inner.apply_gradients is noting
+
+
 def test_arguments_that_no_optimizer_takes_are_refused():
   with tf.Graph().as_default():
     v = tf1.get_variable('v', initializer=8.0)

@@ -41,9 +41,9 @@ tf1 = tf.compat.v1
 # Attribute of an `apply_gradients` that is not to be replaced: whether it is
 # the method of a wrapper of tfplugin.
 _IS_OWN = 'tfplugin_is_own'
-# The arguments that every optimizer has; some add others (`decay_var_list`).
-_APPLY = frozenset(
-    inspect.signature(tf1.train.Optimizer.apply_gradients).parameters)
+# Attribute of an `apply_gradients` that adds arguments: what it replaced in the
+# optimizer, or None.
+_REPLACED = 'tfplugin_replaced'
 # Threads may each build a model: methods are replaced while one does.
 _LOCK = threading.RLock()
 # By the context that intercepts, the newest last.
@@ -198,13 +198,16 @@ class Interception:
 def interceptable(apply_gradients: Callable) -> Callable:
   """Returns `apply_gradients`, intercepted before the optimizer inside.
 
-  Arguments that only the optimizer inside knows are passed on to it.
+  Keyword arguments that it does not take are those of the optimizer inside.
   """
+  parameters = inspect.signature(apply_gradients).parameters
+  takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
   @functools.wraps(apply_gradients)
   def apply(self, *args, **kwargs):
     def plain(*args, **kwargs):
-      more = {key: kwargs.pop(key) for key in [*kwargs] if key not in _APPLY}
+      more = {key: kwargs.pop(key) for key in [*kwargs]
+              if not takes_all and key not in parameters}
       with passing(_tf_internals.wrapped_optimizer(self), more):
         return apply_gradients(self, *args, **kwargs)
 
@@ -220,15 +223,22 @@ def interceptable(apply_gradients: Callable) -> Callable:
 def passing(optimizer: tf1.train.Optimizer,
             arguments: dict[str, Any]) -> Iterator[None]:
   """Adds arguments to each call of the optimizer's `apply_gradients`."""
-  if arguments:
-    optimizer.apply_gradients = functools.partial(
-        type(optimizer).apply_gradients, optimizer, **arguments)
+  if not arguments:
+    yield
+    return
+  # Every replica sets it, and the first that finishes restores what was there.
+  own = vars(optimizer).get('apply_gradients')
+  own = getattr(own, _REPLACED, own)
+  adding = functools.partial(own or functools.partial(
+      type(optimizer).apply_gradients, optimizer), **arguments)
+  setattr(adding, _REPLACED, own)
+  optimizer.apply_gradients = adding
   try:
     yield
   finally:
-    # Every replica sets it, and the first that finishes removes it.
-    if arguments:
-      vars(optimizer).pop('apply_gradients', None)
+    vars(optimizer).pop('apply_gradients', None)
+    if own is not None:
+      optimizer.apply_gradients = own
 
 
 def is_interceptable(optimizer: tf1.train.Optimizer) -> bool:
