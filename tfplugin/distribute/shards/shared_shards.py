@@ -19,6 +19,7 @@ from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards.building import loss_denominators
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import write_audit
@@ -101,7 +102,7 @@ class SharedShards(shard_loss.ScalesLoss, tf1.distribute.Strategy,
     write_audit.show_batch_values(
         run, group, getattr(result, 'loss', None))
     for group in self.groups:
-      shard_loss.share_denominators(
+      loss_denominators.share_denominators(
           [run.record.ops_of(shard) for shard in group],
           [self.loss_weights[shard] for shard in group])
 

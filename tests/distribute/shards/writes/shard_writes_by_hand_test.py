@@ -52,14 +52,16 @@ def _model_fn(write, reduction=MEAN, by_optimizer=True):
   return model_fn
 
 
-def _with_decorator(model_fn):
-  return decorated_models.train(cross_shard(model_fn, devices=CPUS), 1, (
+def _with_decorator(model_fn, **kwargs):
+  decorated = cross_shard(model_fn, devices=CPUS, **kwargs)
+  return decorated_models.train(decorated, 1, (
       lambda: tf.data.Dataset.from_tensors((ROWS, ROWS))))
 
 
-def _with_strategy(model_fn):
+def _with_strategy(model_fn, **kwargs):
   """Returns the variables of the first replica after a step."""
-  strategy = cross_shard_strategy.CrossShardStrategy(['CPU:0', 'CPU:1'])
+  strategy = cross_shard_strategy.CrossShardStrategy(
+      ['CPU:0', 'CPU:1'], **kwargs)
   with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
 
     def replica():
@@ -91,6 +93,14 @@ def test_a_step_is_the_one_of_one_device(
     behavior, train, by_optimizer, reduction, gradient):
   values = train(_model_fn(_step, reduction, by_optimizer))
   assert values['w'] == pytest.approx(20.0 - 0.5 * gradient)
+
+
+@FORMS
+@pytest.mark.parametrize('by_optimizer', (True, False))
+def test_a_step_of_summed_losses(behavior, train, by_optimizer):
+  # The means of the shards are 1.5 and 4.5: SUM minimises their sum.
+  values = train(_model_fn(_step, MEAN, by_optimizer), reduction=SUM)
+  assert values['w'] == pytest.approx(20.0 - 0.5 * 6.0)
 
 
 @FORMS
