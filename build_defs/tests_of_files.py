@@ -46,7 +46,7 @@ _WHOLE = {
 _USERS = {
     'tfplugin/distribute/elastic/elastic_settings.py': (
         'tests/distribute/elastic/elastic_exchange_test.py',),
-    'tfplugin/distribute/optimizer_interception.py': (
+    'tfplugin/distribute/updates/optimizer_interception.py': (
         'tests/distribute/updates/interception_audit_test.py',),
     'tfplugin/distribute/shards/': (
         'tests/distribute/shards/writes/batch_values_test.py',

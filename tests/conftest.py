@@ -26,7 +26,7 @@ from absl import flags
 
 from tests import sampling
 from tests.forks import forked_programs
-from tfplugin.faults import socket_filters
+from tfplugin import _socket_filters
 from tfplugin.testing import behaviors
 
 tf1 = tf.compat.v1
@@ -109,7 +109,7 @@ def filters_allowed():
   """Skips a test where the kernel lets root alone set filters on sockets."""
   with socket.socket() as tried:
     try:
-      socket_filters.attach(tried, socket_filters.assembled((6, 0, 0, 0)))
+      _socket_filters.attach(tried, _socket_filters.assembled((6, 0, 0, 0)))
     except PermissionError as e:
       pytest.skip(f'The kernel lets this user set no socket filters: {e}')
 

@@ -118,13 +118,13 @@ def _run(way: str) -> list[float]:
   """Measures in two processes."""
   from tfplugin.bin import ports
   workers = [f'127.0.0.1:{port}' for port in ports.pick_free(2)]
-  meeting, = ports.pick_free(1)
+  port, = ports.pick_free(1)
   processes = []
   try:
     for index in range(2):
       environment = {
           **os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3',
-          'HOROVOD_GLOO_RENDEZVOUS_PORT': str(meeting),
+          'HOROVOD_GLOO_RENDEZVOUS_PORT': str(port),
           'TF_CONFIG': json.dumps({'cluster': {'worker': workers},
                                    'task': {'type': 'worker', 'index': index}})}
       processes.append(subprocess.Popen(

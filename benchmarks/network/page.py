@@ -19,7 +19,7 @@ from benchmarks import page_part
 from benchmarks.network import aims
 from benchmarks.network import cells
 from benchmarks.network import figures
-from tfplugin.ops import network_times
+from tfplugin.bin import network_times
 
 _EVERY = cells.CELLS + cells.RING_CELLS + cells.HOROVOD_CELLS
 # Of the processors' time when one waits: each turn halves what is left of it.

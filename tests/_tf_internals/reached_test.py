@@ -147,8 +147,8 @@ def test_every_call_of_an_overridden_method_is_of_a_known_one():
   known = {name for methods in reached.OVERRIDES.values() for name in methods}
   # Between our own classes.
   known |= {'_are_totals', '_step_is_built', '_create_exchange',
-            '_create_state', '_decide', '_end_step', '_meeting',
-            '_passes_rule', '_reduce_over_all', '_refuse_eager',
+            '_create_state', '_decide', '_end_step', '_intercepting',
+            '_is_of_rule', '_reduce_over_all', '_refuse_eager',
             '_sum_over_all'}
   root = pathlib.Path(tfplugin.__file__).parent
   calls = {name for path in root.rglob('*.py') for name in re.findall(
@@ -187,7 +187,7 @@ def _imports(folder=_INTERNALS):
 
 
 def test_the_imports_are_listed():
-  # Looked up by a session, used by tests, and met without an import.
+  # Looked up by a session, used by tests, and loaded without an import.
   others = {('tensorflow.python.framework.ops', '_as_graph_element'),
             ('tensorflow_estimator.python.estimator.training',
              '_ContinuousEvalListener'),

@@ -17,7 +17,7 @@ from benchmarks.network import cells
 from benchmarks.network import figures
 from benchmarks.network import page
 from benchmarks.network import pictures
-from tfplugin.ops import network_times
+from tfplugin.bin import network_times
 
 _ABOUT = dict(machine='A machine', cores=2, kernel='6.0', load_before=0.0,
               python='3.11.0', tensorflow='2.15.1', commit='abc')

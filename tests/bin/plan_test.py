@@ -12,7 +12,7 @@ from absl.testing import flagsaver
 from tests.report import hand_written
 from tfplugin.bin import plan
 from tfplugin.events import event_log
-from tfplugin.ops import network_times
+from tfplugin.bin import network_times
 
 tf1 = tf.compat.v1
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import local_state
 
 tf1 = tf.compat.v1
@@ -99,7 +99,7 @@ def test_a_session_that_restores_nothing_gets_those_of_the_newest_checkpoint(
     def keep(prepare, arguments):
       return prepare(arguments['master'], init_op=set_step)
 
-    guarded_graphs.in_place_of_start(keep)
+    session_interception.in_place_of_start(keep)
     with model.monitored(tmp_path) as session:
       assert session.run([model.step, model.whole]) == [9, 4]
 

@@ -49,7 +49,7 @@ _TESTED_BY = {
 _EDITS_COLLECTIONS = {
     'tfplugin/distribute/elastic/values/first_values.py':
         "the chief's hook tells workers to begin, in an initialiser's place",
-    'tfplugin/distribute/updates/met_updates.py':
+    'tfplugin/distribute/updates/intercepted_updates.py':
         'the store of get_variable, while an optimizer is applied to a copy',
     'tfplugin/distribute/shards/building/shard_models.py':
         'a shard must see what it made itself; all is put back afterwards',

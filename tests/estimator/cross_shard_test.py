@@ -37,7 +37,7 @@ def test_equals_the_wrapper_bit_for_bit(style, reduction):
   plain = decorated_models.regression(style, _sgd)
   wrapped = decorated_models.regression(style, _sgd, explicit)
   values = decorated_models.train(decorate(plain))
-  # One that is there already is honoured: the same again.
+  # One that is there already stays as it is: the same again.
   decorated_models.assert_equal(values, decorated_models.train(
       decorate(wrapped)))
   assert sorted(values) == ['bias', 'global_step', 'losses', 'weight']

@@ -9,7 +9,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.estimator import model_fn as model_fn_lib
 
 tf1 = tf.compat.v1

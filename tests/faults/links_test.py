@@ -13,7 +13,7 @@ import pytest
 
 from tfplugin.faults import acts
 from tfplugin.faults import links
-from tfplugin.faults import socket_filters
+from tfplugin import _socket_filters
 
 _LIMIT = 60
 
@@ -134,8 +134,8 @@ def test_what_is_opened_meanwhile_is_parted_too(task):
 
 
 @pytest.mark.parametrize('owner, member, error', [
-    (socket_filters, 'opened', OSError(9, 'Bad file descriptor')),
-    (socket_filters, 'numbers_of', ProcessLookupError())])
+    (_socket_filters, 'opened', OSError(9, 'Bad file descriptor')),
+    (_socket_filters, 'numbers_of', ProcessLookupError())])
 def test_what_cannot_be_parted_at_once_is_parted_later(
     task, monkeypatch, owner, member, error):
   """As when another process has the socket between fork and exec."""

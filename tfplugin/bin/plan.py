@@ -27,7 +27,7 @@ from absl import app
 from absl import flags
 
 from tfplugin.bin import command_line
-from tfplugin.ops import network_times
+from tfplugin.bin import network_times
 from tfplugin.report.reading import run_data
 
 tf1 = tf.compat.v1

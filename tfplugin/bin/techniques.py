@@ -20,7 +20,7 @@ import tensorflow as tf
 from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.bin import models
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -98,11 +98,11 @@ def make_model_fn(options: Any, add_report: Callable) -> Callable:
     if wrapper.optimizer is None:
       return add_report(call(), technique.report_of_graph(options))
     # Records the optimizer of the decorator and leaves it unchanged.
-    meeting = optimizer_interception.Interception(lambda o: o,
+    interception = optimizer_interception.Interception(lambda o: o,
                                                   wrapper.optimizer)
-    with meeting.active():
+    with interception.active():
       spec = call()
-    return add_report(spec, wrapper.report_of_optimizer(meeting.honoured[0]))
+    return add_report(spec, wrapper.report_of_optimizer(interception.already_wrapped[0]))
 
   return model_fn_lib.decorate(
       wrapper.decorator(models.MODELS[options.model].model_fn,

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import lost_variables
 
 tf1 = tf.compat.v1
@@ -47,7 +47,7 @@ class LocalStateSaver(tf1.train.Saver):
         # TensorFlow complains of a report that nothing uses.
         self._missing = tf.identity(tf1.report_uninitialized_variables(
             [v for value in saved.values() for v in _variables(value)]))
-      guarded_graphs.after_start(self._restore_again)
+      session_interception.after_start(self._restore_again)
 
   def restore(self, sess: tf1.Session, save_path: str) -> None:
     """See base class; warns if an initialisation would reset local variables.
@@ -56,7 +56,7 @@ class LocalStateSaver(tf1.train.Saver):
       sess: The session.
       save_path: The checkpoint.
     """
-    if self._missing is not None and not guarded_graphs.is_starting(sess.graph):
+    if self._missing is not None and not session_interception.is_starting(sess.graph):
       names = [name.decode() for name in sess.run(self._missing)]
       if names:
         tf1.logging.warning(

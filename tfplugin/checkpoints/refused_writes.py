@@ -95,7 +95,7 @@ def _try(directory: str) -> None:
 
 
 def patient_save(who: str, limit_secs: float) -> Callable[..., str | None]:
-  """Returns a `guarded_graphs.SaveFn` that waits for the file system.
+  """Returns a `session_interception.SaveFn` that waits for the file system.
 
   For a worker that saves beside the chief, as synchronous ones do.
   """

@@ -100,7 +100,7 @@ class TrainingGuard:
 
   def save(self, save: Callable[..., str], saver: tf1.train.Saver,
            session: tf1.Session, arguments: dict[str, Any]) -> str | None:
-    """Saves or refuses, as a `guarded_graphs.SaveFn`."""
+    """Saves or refuses, as a `session_interception.SaveFn`."""
     if not arguments.get('write_state', True):
       return save(saver, session, **arguments)
     # Other workers train on: every message about this save has one step.
@@ -151,7 +151,7 @@ class TrainingGuard:
 
   def prepare_session(self, prepare: Callable[..., tf1.Session],
                       arguments: dict[str, Any]) -> tf1.Session:
-    """Starts a session, as a `guarded_graphs.PrepareFn`."""
+    """Starts a session, as a `session_interception.PrepareFn`."""
     saver, model_dir = arguments.get('saver'), arguments.get('checkpoint_dir')
     # TensorFlow writes the graph when a session begins.
     refused_writes.wait_until_writable(model_dir, self._who,

@@ -9,7 +9,7 @@ import functools
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.estimator import decorator_stack
@@ -114,7 +114,7 @@ def _warn_of_unused(
     rules: tuple[clip_rules.Rule, ...],
     interception: optimizer_interception.Interception) -> None:
   """Warns about rules that no optimizer uses; the model_fn may have its own."""
-  if interception.honoured:
+  if interception.already_wrapped:
     return
   used = set().union(*(w.used_rules for w in interception.wrappers))
   clip_rules.warn_of_unused(

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.towers import split_model

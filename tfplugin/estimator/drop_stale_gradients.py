@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.estimator import decorator_stack
@@ -106,7 +106,7 @@ def drop_stale_gradients(
       _gate_own_count(gate, interception, spec)
       if not isinstance(spec, tf.estimator.EstimatorSpec):
         return spec  # The spec of TPUEstimator, which makes its scaffold later.
-      optimizers = [*interception.wrappers, *interception.honoured]
+      optimizers = [*interception.wrappers, *interception.already_wrapped]
       return staleness_counters.with_saver(spec, call.config, optimizers)
 
     return model_fn_lib.TrainingRule(interception, finish)
@@ -128,5 +128,5 @@ def _gate_own_count(gate: staleness_gate.OneDecision,
     return  # Hooks run the optimizers. The train op counts, and draws no batch.
   staleness_gate.drop_writes_of_step(
       gate.accepted_here, step,
-      list(interception.audit.unseen(spec.train_op, step)),
+      list(interception.audit.unaudited(spec.train_op, step)),
       f'`{decorator_stack.DROP_STALE}`')

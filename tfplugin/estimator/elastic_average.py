@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_settings
@@ -157,8 +157,8 @@ def _with_exchange(spec: Any, call: model_fn_lib.ModelFnCall,
                    interception: optimizer_interception.Interception) -> Any:
   """Returns the spec, with a step that ends with the exchange."""
   name, settings = decorator_stack.ELASTIC, scope.settings
-  if interception.honoured:
-    _check_honoured(interception, scope, settings)
+  if interception.already_wrapped:
+    _check_already_wrapped(interception, scope, settings)
     return spec
   if elastic.is_penalty(settings.rho):
     interception.audit.check(f'`{name}`', spec.train_op,
@@ -221,7 +221,7 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_variables.CopyScope,
                 *per_graph.current().unlisted]))
 
 
-def _check_honoured(interception: optimizer_interception.Interception,
+def _check_already_wrapped(interception: optimizer_interception.Interception,
                     scope: elastic_variables.CopyScope,
                     settings: elastic_settings.ElasticSettings) -> None:
   """Raises unless a model_fn's own elastic averaging covers all of it."""

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
 
-from tfplugin.faults import socket_filters
+from tfplugin import _socket_filters
 
 # The inode of a connection that no process has accepted yet.
 _NOT_ACCEPTED = '0'
@@ -51,7 +51,7 @@ class Change(NamedTuple):
 def cut() -> Change:
   """Returns the change after which a process receives nothing."""
   return Change(functools.partial(_filter, (_ACCEPT_NOTHING,)),
-                socket_filters.attach, both_ends=False, listeners=True)
+                _socket_filters.attach, both_ends=False, listeners=True)
 
 
 def partition() -> Change:
@@ -64,7 +64,7 @@ def lossy(percent: float) -> Change:
   limit = min(round(percent / 100 * 2**32), 2**32 - 1)
   program = (_LOAD_RANDOM, (_JUMP_IF_LESS, 0, 1, limit), _ACCEPT_ALL,
              _ACCEPT_NOTHING)
-  return Change(functools.partial(_filter, program), socket_filters.attach,
+  return Change(functools.partial(_filter, program), _socket_filters.attach,
                 both_ends=True, listeners=False)
 
 
@@ -75,10 +75,10 @@ def slow(bytes_per_sec: float) -> Change:
                 both_ends=True, listeners=False)
 
 
-def _filter(program: tuple[socket_filters.Instruction, ...],
+def _filter(program: tuple[_socket_filters.Instruction, ...],
             found: socket.socket) -> bytes:
-  before = socket_filters.attached(found)
-  socket_filters.attach(found, socket_filters.assembled(*program))
+  before = _socket_filters.attached(found)
+  _socket_filters.attach(found, _socket_filters.assembled(*program))
   return before
 
 
@@ -121,7 +121,7 @@ class Links:
 
   def undo(self) -> None:
     """Gives the sockets their settings before the change."""
-    numbers_of = functools.cache(socket_filters.numbers_of)
+    numbers_of = functools.cache(_socket_filters.numbers_of)
     for pid, inode in list(self._before):
       with contextlib.suppress(OSError):  # The process has ended.
         self._restore(numbers_of(pid), pid, inode)
@@ -129,13 +129,13 @@ class Links:
   def _restore(self, numbers: dict[str, int], pid: int, inode: str) -> None:
     before = self._before.pop((pid, inode), None)
     if before is not None and inode in numbers:
-      with socket_filters.opened(pid, numbers[inode]) as found:
+      with _socket_filters.opened(pid, numbers[inode]) as found:
         self._change.restore(found, before)
 
   def _spread(self) -> set[str]:
     """Changes what is not changed yet; returns the ends out of reach."""
-    mine = socket_filters.numbers_of(self._pid)
-    entries = list(socket_filters.entries())
+    mine = _socket_filters.numbers_of(self._pid)
+    entries = list(_socket_filters.entries())
     by_ends = {(entry.local, entry.remote): entry.inode for entry in entries}
     others = {}
     for entry in entries:
@@ -168,7 +168,7 @@ class Links:
     if (pid, inode) in self._before:
       return True
     try:
-      with socket_filters.opened(pid, number) as found:
+      with _socket_filters.opened(pid, number) as found:
         self._before[pid, inode] = self._change.apply(found)
     except PermissionError as e:
       raise OSError(
@@ -188,5 +188,5 @@ def _places_of(inodes: set[str]) -> dict[str, tuple[int, int]]:
       with contextlib.suppress(OSError):  # It has ended, or is another user's.
         pid = int(directory.name)
         found.update((inode, (pid, number)) for inode, number in
-                     socket_filters.numbers_of(pid).items() if inode in inodes)
+                     _socket_filters.numbers_of(pid).items() if inode in inodes)
   return found

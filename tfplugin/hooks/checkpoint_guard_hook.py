@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfplugin.checkpoints import checkpoint_files
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import refused_writes
 from tfplugin.checkpoints import session_closing
@@ -114,7 +114,7 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
       if self._task.trains and not self._task.num_ps:
         refused_writes.wait_until_writable(self._model_dir, self._task.name,
                                            self._space_limit_secs)
-        guarded_graphs.in_place_of_save(refused_writes.patient_save(
+        session_interception.in_place_of_save(refused_writes.patient_save(
             self._task.name, self._space_limit_secs))
       return
     telemetry_hook.global_step_for(self)
@@ -128,10 +128,10 @@ class CheckpointGuardHook(tf1.train.SessionRunHook):
         space_limit_secs=self._space_limit_secs, listeners=self._listeners,
         last_save=self._make_last_save())
     # The variables of later hooks belong to the state, too.
-    guarded_graphs.on_completion(self._guard.add_ops)
-    guarded_graphs.in_place_of_save(self._guard.save)
-    guarded_graphs.in_place_of_start(self._guard.prepare_session)
-    guarded_graphs.in_place_of_close(session_closing.close_in_time)
+    session_interception.on_completion(self._guard.add_ops)
+    session_interception.in_place_of_save(self._guard.save)
+    session_interception.in_place_of_start(self._guard.prepare_session)
+    session_interception.in_place_of_close(session_closing.close_in_time)
 
   def before_run(self, run_context) -> tf1.train.SessionRunArgs | None:
     """Fetches the global step, where a lost server may need it."""

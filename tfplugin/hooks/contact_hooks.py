@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import run_mark
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import per_graph
@@ -86,8 +86,8 @@ class WaitForChiefHook(tf1.train.SessionRunHook):
     self._chief = self._task.training_tasks[0]
     self._add_ops(tf1.global_variables())
     self._wait()
-    guarded_graphs.on_completion(self._add_variables_of_hooks)
-    guarded_graphs.before_start(self._wait)
+    session_interception.on_completion(self._add_variables_of_hooks)
+    session_interception.before_start(self._wait)
 
   def _add_ops(self, variables: Sequence[tf.Variable]) -> None:
     self._num_variables = len(variables)
@@ -221,7 +221,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
             'config.task_id)`; or use `tfplugin.estimator.train_and_evaluate`.',
             task.name)
       self._wait()
-      guarded_graphs.before_start(self._wait)
+      session_interception.before_start(self._wait)
     if task.is_chief:
       self._lists = task_records.Lists(task.cluster_spec)
     else:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import version
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
@@ -94,7 +94,7 @@ class TensorBoardSink(telemetry_hook.Sink):
 
   def begin(self) -> None:
     """Finds the summaries to write; the chief writes the order of the page."""
-    guarded_graphs.on_completion(self._find_summaries)
+    session_interception.on_completion(self._find_summaries)
     if self._task.is_chief:
       self._order_page()
 

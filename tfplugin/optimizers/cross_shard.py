@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards import sums_for_wrappers

@@ -10,8 +10,8 @@ import threading
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute import conditional_update
-from tfplugin.distribute import update_lock
+from tfplugin.distribute.updates import conditional_update
+from tfplugin.distribute.updates import update_lock
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.distribute.staleness import step_order

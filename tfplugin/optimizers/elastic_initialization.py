@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.overlap import separate_run
@@ -102,7 +102,7 @@ class ElasticInitialization(separate_run.ExchangeThreads):
     if not self._waits:
       hook = first_values.FirstValues(pairs, device, signal)
       hook.begin()
-      guarded_graphs.in_place_of_init_fn(hook.hand_on)
+      session_interception.in_place_of_init_fn(hook.hand_on)
       return hook
     if signal is None:
       return tf1.train.SessionRunHook()

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packing
@@ -85,7 +85,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
     more = {key: kwargs.pop(key) for key in list(kwargs)
             if key not in _MINIMIZE}
     with minimized_step.being(global_step):
-      with optimizer_interception.passing(self, more):
+      with optimizer_interception.arguments_added(self, more):
         return super().minimize(loss, global_step, *args, **kwargs)
 
   def compute_gradients(

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfplugin
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.testing import devices as devices_lib
 
 tf1 = tf.compat.v1
@@ -190,7 +190,7 @@ def _model(model_fn: Callable, input_fn: Callable, mode: str, params: Any,
                  'params': params, 'config': None}
     wanted = inspect.signature(model_fn).parameters
     gradients = {}
-    with optimizer_interception.applications_met(_noting(gradients)):
+    with optimizer_interception.apply_gradients_replaced(_noting(gradients)):
       spec = model_fn(**{key: value for key, value in arguments.items()
                          if key in wanted})
     hooks = [*spec.training_hooks, *spec.training_chief_hooks,

@@ -45,8 +45,8 @@ def _run(directory, mode, gradients, **settings):
   for index, each in enumerate(gradients):
     np.savez(directory / f'{index}.npz', **each)
   workers = [f'127.0.0.1:{port}' for port in ports.pick_free(len(gradients))]
-  meeting, = ports.pick_free(1)
-  return _run_at(workers, {cluster_config.HOROVOD_PORT_VARIABLE: str(meeting)},
+  port, = ports.pick_free(1)
+  return _run_at(workers, {cluster_config.HOROVOD_PORT_VARIABLE: str(port)},
                  directory, mode, settings)
 
 

@@ -335,8 +335,8 @@ def test_what_is_not_finite_is_counted_where_it_is_dropped(
 
 def test_an_update_inside_another_leaves_the_outer_one_behind_the_gate():
   gates = drop_stale_gradient_strategy._Gates()
-  with gates.passing:
-    with gates.passing:
-      assert gates.passing
-    assert gates.passing
-  assert not gates.passing
+  with gates.applying:
+    with gates.applying:
+      assert gates.applying
+    assert gates.applying
+  assert not gates.applying

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
@@ -21,7 +21,7 @@ def test_updates_that_passed_are_not_seen_again(behavior):
   audit = optimizer_interception.UpdateAudit()
   with tf.Graph().as_default():
     a, b = _variables()
-    with audit.passing([a]):
+    with audit.recording([a]):
       first = a.assign(2.0)
       b.assign(2.0)
     step = tf.group(first, b.assign(3.0))
@@ -35,8 +35,8 @@ def test_updates_that_the_step_does_not_make_are_left_alone(behavior):
   with tf.Graph().as_default():
     a, b = _variables()
     aside, step = a.assign(2.0), tf.group(b.assign(3.0))
-    assert not list(audit.unseen(step, a))
-    assert list(audit.unseen(None, a)) == [getattr(aside, 'op', aside)]
+    assert not list(audit.unaudited(step, a))
+    assert list(audit.unaudited(None, a)) == [getattr(aside, 'op', aside)]
 
 
 def test_updates_inside_of_branches_that_passed(behavior):
@@ -45,7 +45,7 @@ def test_updates_inside_of_branches_that_passed(behavior):
     a, _ = _variables()
 
     def branch():
-      with audit.passing([a]):
+      with audit.recording([a]):
         done = a.assign_add(1.0)
       with tf.control_dependencies([done]):
         return tf.constant(0)
@@ -55,16 +55,16 @@ def test_updates_inside_of_branches_that_passed(behavior):
         return tf.constant(0)
 
     passed = tf.cond(tf.constant(True), branch, lambda: tf.constant(0))
-    assert not list(audit.unseen([passed], a))
+    assert not list(audit.unaudited([passed], a))
     mixed = tf.cond(tf.constant(True), branch, other)
-    unseen, = audit.unseen([mixed], a)
+    unseen, = audit.unaudited([mixed], a)
     assert 'Sub' in unseen.type
 
 
 def test_in_eager_execution_nothing_is_noted():
   audit = optimizer_interception.UpdateAudit()
   a = tf.Variable(1.0)
-  with audit.passing([a]):
+  with audit.recording([a]):
     a.assign(2.0)
   assert a.numpy() == 2.0
 
@@ -110,6 +110,6 @@ def test_a_rule_gets_the_method_of_the_optimizer(behavior, wrap, moved):
     session.run(tf1.global_variables_initializer())
     session.run(step)
     assert session.run(a) == 1.0 - moved
-    assert not list(interception.audit.unseen(step, a))
+    assert not list(interception.audit.unaudited(step, a))
   assert interception.is_applied and not interception.wrappers
-  assert len(interception.honoured) == (wrap is Negating)
+  assert len(interception.already_wrapped) == (wrap is Negating)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-from tfplugin.faults import socket_filters
+from tfplugin import _socket_filters
 
 
 class Fence:
@@ -45,7 +45,7 @@ class Fence:
       return
     hosts = {int(port): host for host, _, port in (
         address.rpartition(':') for address in addresses)}
-    entries = list(socket_filters.entries())
+    entries = list(_socket_filters.entries())
     ports = {entry.inode: entry.port for entry in entries
              if entry.listens and entry.port in hosts and
              entry.inode not in self._restricted}
@@ -56,13 +56,13 @@ class Fence:
                  entry.host != self._addresses.get(entry.port, entry.host)}
     try:
       for inode, pid, number in _owners({*ports, *strangers}, processes):
-        with socket_filters.opened(pid, number) as found:
+        with _socket_filters.opened(pid, number) as found:
           if inode in strangers:
             with contextlib.suppress(OSError):  # It has ended meanwhile.
               found.shutdown(socket.SHUT_RDWR)
             continue
           address = socket.gethostbyname(hosts[ports[inode]])
-          socket_filters.attach(found, only_to(address))
+          _socket_filters.attach(found, only_to(address))
         self._restricted.add(inode)
         self._addresses[ports[inode]] = address
     except (FileNotFoundError, ProcessLookupError):
@@ -79,7 +79,7 @@ def _owners(inodes: Iterable[str], processes: Callable[[], Iterable[int]]
   """Yields inode, process id and file descriptor of the run's own sockets."""
   wanted = set(inodes)
   for pid in processes() if wanted else ():
-    for inode, number in socket_filters.numbers_of(pid).items():
+    for inode, number in _socket_filters.numbers_of(pid).items():
       if inode in wanted:
         wanted.remove(inode)
         yield inode, pid, number
@@ -89,7 +89,7 @@ def only_to(address: str) -> bytes:
   """Returns the filter that accepts packets to one IPv4 address alone."""
   header = 0xfff00000  # Where the packet's network header begins.
   wanted, = struct.unpack('!I', socket.inet_aton(address))
-  return socket_filters.assembled(
+  return _socket_filters.assembled(
       (0x30, 0, 0, header),       # A = the first byte of the header
       (0x74, 0, 0, 4),            # A >>= 4: the version
       (0x15, 0, 3, 4),            # not 4: to the last line

@@ -147,7 +147,7 @@ class LocalCluster:
     `cluster` becomes TF_CONFIG; an empty one starts a process that trains
     alone, without TF_CONFIG. `cpus` None allows any CPU.
     """
-    env = {**self._meeting(cluster), **os.environ, **clock.variables(),
+    env = {**self._horovod_variables(cluster), **os.environ, **clock.variables(),
            **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
@@ -164,7 +164,7 @@ class LocalCluster:
     self._tell_guard('watch', role)
     return role
 
-  def _meeting(self, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
+  def _horovod_variables(self, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Returns the variable for Horovod; none if other machines choose too."""
     # A worker that joins knows its own number and address alone.
     of_jobs = [addresses.values() if isinstance(addresses, Mapping) else

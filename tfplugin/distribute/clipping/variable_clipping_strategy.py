@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_config
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
@@ -20,7 +20,7 @@ from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.packed import packed_steps
-from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.updates import intercepted_updates
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.ops import norm_clipping
 
@@ -214,7 +214,7 @@ def _living(references) -> list[tf.Variable]:
   return [variable for variable in found if variable is not None]
 
 
-class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
+class ClippingExtended(intercepted_updates.InterceptedUpdates, untuned_inputs.UntunedInputs):
   """Mixin before the extended class of a strategy.
 
   Every update of an optimizer calls `_update` with a function that updates one
@@ -277,7 +277,7 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
           'Keras optimizer, and none of another part. Use a '
           '`tf.compat.v1.train` optimizer, or a gradient for each part.')
     state.warn_of_unused(self._clip_rules)
-    for variable, operation in self.unseen_updates(
+    for variable, operation in self.unaudited_updates(
         result, _living(state.trained)):
       if state.dims_of(variable, self._clip_rules) is not None:
         raise optimizer_interception.refusal(
@@ -288,13 +288,13 @@ class ClippingExtended(met_updates.MetUpdates, untuned_inputs.UntunedInputs):
     """Clips the group of `component` once `result` is its last update."""
     updated = state.group_is_updated(
         var, component, result, functools.partial(
-            met_updates.copies_of, self._container_strategy()))
+            intercepted_updates.copies_of, self._container_strategy()))
     if updated is None:
       return result
     components, results = updated
     ids = None if self._clip_all_rows else clip.touched_ids(args)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
-    with tf.control_dependencies(done), optimizer_interception.OF_RULES.passing(
+    with tf.control_dependencies(done), optimizer_interception.OF_RULES.recording(
         components):
       clipped = clip.clip(components, axes, self._clip_norm, ids).operation
     if not isinstance(result, (tf.Variable, tf.Tensor)):
@@ -309,7 +309,7 @@ class PackedClippingExtended(ClippingExtended, packed_steps.PackedSteps):
 
 class MirroredClippingExtended(ClippingExtended,
                                mirrored_variables.MirroredInGraph,
-                               met_updates.MetUpdates):
+                               intercepted_updates.InterceptedUpdates):
   """Mixin before an extended class that has a copy per device."""
 
 

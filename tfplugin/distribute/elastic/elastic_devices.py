@@ -16,7 +16,7 @@ from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.updates import intercepted_updates
 from tfplugin.distribute.variables import mirrored_variables
 
 tf1 = tf.compat.v1
@@ -90,7 +90,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
 
 class ElasticDevicesExtended(elastic_steps.ElasticSteps,
                              mirrored_variables.MirroredInGraph,
-                             met_updates.MetUpdates,
+                             intercepted_updates.InterceptedUpdates,
                              untuned_inputs.UntunedInputs,
                              _tf_internals.MirroredExtended):
   """StrategyExtended with a copy per device; all devices exchange at once."""

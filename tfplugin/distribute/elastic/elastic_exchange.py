@@ -15,9 +15,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
-from tfplugin.distribute import conditional_update
+from tfplugin.distribute.updates import conditional_update
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
@@ -235,7 +235,7 @@ class Exchange:
     ends = graph_order.operations_of(train_ops)
     # A program may advance the counter itself; it then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
-                if not any(optimizer_interception.OF_RULES.unseen(ends, step))]
+                if not any(optimizer_interception.OF_RULES.unaudited(ends, step))]
     if counters:
       per_graph.current().step_counts_exchanges = True
     with tf1.control_dependencies(train_ops):
@@ -307,7 +307,7 @@ class Exchange:
     """Returns the exchange, due or not, of the step with the number `start`."""
 
     def send(differences):
-      with optimizer_interception.OF_RULES.passing(
+      with optimizer_interception.OF_RULES.recording(
           [*(step for step, _ in counters),
            *(v for pair in pairs for v in (*pair.copies, pair.center))]):
         moves = pair_moves.send_all(pairs, differences, self._use_locking)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
@@ -25,7 +25,7 @@ from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
-from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.updates import intercepted_updates
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
 
@@ -34,7 +34,7 @@ tf1 = tf.compat.v1
 Role = elastic_variables.Role
 
 
-class ElasticSteps(met_updates.MetUpdates):
+class ElasticSteps(intercepted_updates.InterceptedUpdates):
   """Mixin that makes each replica call of an extended class one step.
 
   The extended class provides the centre's device (`_on_server`) and the
@@ -177,7 +177,7 @@ class ElasticSteps(met_updates.MetUpdates):
     super()._step_is_built(result)
     exchange = self._exchanges.here()
     if exchange is not None and elastic.is_penalty(self._settings.rho):
-      self.refuse_unseen(result, exchange.trained, elastic_exchange.AUDITED)
+      self.refuse_unaudited(result, exchange.trained, elastic_exchange.AUDITED)
 
   def _end_step(self, exchange, result):
     if tf.executing_eagerly() or tf.inside_function():

@@ -24,7 +24,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packing
-from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.updates import intercepted_updates
 
 tf1 = tf.compat.v1
 
@@ -33,7 +33,7 @@ _BEFORE_TRAINING = ('init_op', 'local_init_op', 'ready_op',
                     'ready_for_local_init_op')
 
 
-class PackedSteps(met_updates.MetUpdates):
+class PackedSteps(intercepted_updates.InterceptedUpdates):
   """Mixin before the extended class of a v1 parameter-server strategy.
 
   The small variables that a step reads, and the small gradients that it sends,

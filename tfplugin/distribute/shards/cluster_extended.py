@@ -16,7 +16,7 @@ from tfplugin import _tf_internals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import horovod_processes
-from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.updates import intercepted_updates
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.ops import wire_types
 
@@ -29,7 +29,7 @@ _BYTES_PER_PACK = 2 << 20
 
 class ClusterExtended(cross_shard_extended.GroupReduction,
                       mirrored_variables.MirroredInGraph,
-                      met_updates.MetUpdates, untuned_inputs.UntunedInputs,
+                      intercepted_updates.InterceptedUpdates, untuned_inputs.UntunedInputs,
                       _tf_internals.CollectiveAllReduceExtended):
   """The devices of every worker of a cluster, by TensorFlow's collectives."""
 

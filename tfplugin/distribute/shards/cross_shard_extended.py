@@ -23,7 +23,7 @@ from tfplugin.distribute.shards import sums_for_wrappers
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import shard_writes
 from tfplugin.distribute.shards.writes import write_audit
-from tfplugin.distribute.updates import met_updates
+from tfplugin.distribute.updates import intercepted_updates
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
@@ -41,7 +41,7 @@ _DROPS_LAST = (
 class GroupReduction:
   """Mixin that reduces gradients over groups, other values over all replicas.
 
-  It goes before one of TensorFlow's extended classes, and before `MetUpdates`
+  It goes before one of TensorFlow's extended classes, and before `InterceptedUpdates`
   where variables have copies. A v1 optimizer reduces gradients to variables,
   `all_reduce` reduces values to devices.
   """
@@ -179,14 +179,14 @@ class GroupReduction:
       finally:
         self._run = outer
 
-  def _meeting(self, fn):
+  def _intercepting(self, fn):
     """Returns `fn`, whose wrappers get the sums over the shards."""
 
-    def met(*args, **kwargs):
+    def intercepted(*args, **kwargs):
       with sums_for_wrappers.Summing().active():
         return fn(*args, **kwargs)
 
-    return super()._meeting(met)
+    return super()._intercepting(intercepted)
 
   def _new_run(self, args, kwargs) -> shard_run.ShardRun:
     """Returns a run of shards; an inner one has no known batch."""
@@ -336,7 +336,7 @@ class GroupReduction:
 
 
 class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
-                    met_updates.MetUpdates, untuned_inputs.UntunedInputs,
+                    intercepted_updates.InterceptedUpdates, untuned_inputs.UntunedInputs,
                     _tf_internals.MirroredExtended):
   """The devices of one host."""
 

@@ -12,9 +12,9 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
-from tfplugin.distribute import conditional_update
+from tfplugin.distribute.updates import conditional_update
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
@@ -114,14 +114,14 @@ class _Gates:
   """The gates of one graph.
 
   `by_replica` has one gate for all optimizers of a replica. An optimizer is
-  applied behind a gate inside `passing`. `counters` is None before the
+  applied behind a gate inside `applying`. `counters` is None before the
   first update. `own_counts` has, for each count by the model itself, the
   op with its condition, the decision, and True, which waits as the count does.
   """
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
       default_factory=dict)
-  passing: per_graph.Inside = dataclasses.field(
+  applying: per_graph.Inside = dataclasses.field(
       default_factory=per_graph.Inside)
   counts_nonfinite: bool = False
   counters: _Counters | None = None
@@ -179,7 +179,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
 
   def _call_for_each_replica(self, fn, args, kwargs):
     gates = self._gates()
-    if gates.passing:  # The optimizer applies another one.
+    if gates.applying:  # The optimizer applies another one.
       return super()._call_for_each_replica(fn, args, kwargs)
 
     def gated(*args, **kwargs):
@@ -200,7 +200,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     update = super()._update
     gates = self._gates()
     variable = parameter_server_base.unwrapped(var)
-    if gates.passing or variable is not parameter_server_base.global_step():
+    if gates.applying or variable is not parameter_server_base.global_step():
       return update(var, fn, args, kwargs, group)
     # The model itself advances the step.
     with self._on_worker():
@@ -211,12 +211,12 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
         accepted, lambda: update(var, fn, args, kwargs, group=False)))
     return result if group else (result,)
 
-  def _passes_rule(self, fn):
-    return bool(self._gates().passing) and super()._passes_rule(fn)
+  def _is_of_rule(self, fn):
+    return bool(self._gates().applying) and super()._is_of_rule(fn)
 
   def _step_is_built(self, result):
     super()._step_is_built(result)
-    self.refuse_unseen(
+    self.refuse_unaudited(
         result, tf1.trainable_variables(), staleness_gate.AUDITED)
 
   def _finish_step(self, spec):
@@ -266,8 +266,8 @@ class _Gated:
         on_skip=lambda fresh: self._gates.counters.count_dropped(
             fresh, is_first), skip_args=[decision.fresh])
     # All writes of the optimizer are in the branch.
-    audit = tf.distribute.get_strategy().extended.audit_here()
-    with self._gates.passing, audit.passing(tf1.trainable_variables()):
+    audit = tf.distribute.get_strategy().extended.current_audit()
+    with self._gates.applying, audit.recording(tf1.trainable_variables()):
       return conditional_update.apply_gradients_if(
           decision.accepted, self._optimizer, grads_and_vars, global_step,
           name, **kwargs)

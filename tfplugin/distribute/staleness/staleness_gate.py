@@ -15,9 +15,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import conditional_update
+from tfplugin.distribute.updates import conditional_update
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute.staleness import step_order

@@ -20,7 +20,7 @@ tf1 = tf.compat.v1
 class MirroredInGraph:
   """Mixin before an extended class that mirrors variables.
 
-  It goes before `MetUpdates`.
+  It goes before `InterceptedUpdates`.
 
   In a graph a variable is made, saved and fetched as on one device:
 

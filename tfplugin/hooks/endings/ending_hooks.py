@@ -10,7 +10,7 @@ from typing import Callable
 
 import tensorflow as tf
 
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import session_closing
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
@@ -152,7 +152,7 @@ class ReportFinishedHook(tf1.train.SessionRunHook):
     self._report, self.has_reported = None, False
     self._steps = task_records.StepReport(
         self._task.cluster_spec, self._task.name, is_present=self._is_open)
-    guarded_graphs.in_place_of_close(self._close)
+    session_interception.in_place_of_close(self._close)
 
   def after_run(self, run_context, run_values) -> None:
     """Counts the step, and reports the number at intervals."""
@@ -224,7 +224,7 @@ class RefusedStepHook(tf1.train.SessionRunHook):
 
   def begin(self) -> None:
     """Makes the mark that each step writes; see the class."""
-    guarded_graphs.in_place_of_errors(refused_runs.as_loss)
+    session_interception.in_place_of_errors(refused_runs.as_loss)
     self._runs = refused_runs.RefusedRuns(limit_secs=self._limit_secs)
 
   def after_create_session(self, session: tf1.Session,

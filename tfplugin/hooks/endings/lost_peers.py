@@ -21,7 +21,7 @@ from typing import Callable
 
 import tensorflow as tf
 
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import refused_writes
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.endings import contact
@@ -84,7 +84,7 @@ class LostPeersHook(tf1.train.SessionRunHook):
     self._is_started = False
     self._over.clear()
     self._deadline = time.monotonic() + self._first_limit_secs
-    guarded_graphs.before_start(self._start)
+    session_interception.before_start(self._start)
     threading.Thread(target=self._watch, name=WATCH, daemon=True).start()
 
   def before_run(self, run_context) -> None:

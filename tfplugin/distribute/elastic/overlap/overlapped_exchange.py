@@ -11,7 +11,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin.distribute import branching
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.overlap import separate_run
@@ -116,7 +116,7 @@ class OverlappedExchange(separate_run.SeparateRun):
           begins, lambda: self._begin(pairs, snapshots, step), updated=written)
 
   def _take(self, pairs, snapshots):
-    with optimizer_interception.OF_RULES.passing(
+    with optimizer_interception.OF_RULES.recording(
         [pair.local for pair in pairs]):
       moves = [elastic_pairs.write(
           pair.local, 'sub', elastic_pairs.read(snapshot.local))

@@ -48,14 +48,14 @@ class OpRecord:
     self.begin(shard)
 
   @contextlib.contextmanager
-  def passing(self, graph: tf.Graph) -> Iterator[None]:
+  def for_all_shards(self, graph: tf.Graph) -> Iterator[None]:
     """Notes that ops made inside, in a branch's graph, are for all shards."""
     before = len(graph.get_operations())
     yield
     if graph is not self.graph:
       self._in_branches.update(graph.get_operations()[before:])
 
-  def has_passed(self, op: tf.Operation) -> bool:
+  def is_for_all_shards(self, op: tf.Operation) -> bool:
     """Returns whether `op`, in a branch or deeper, was made for all shards."""
     while op is not None and op not in self._in_branches:
       op = _tf_internals.call_of(op.graph)

@@ -175,7 +175,7 @@ class ShardRun:
       raise self.disagreement()
     if calls[0].place != self.branches.outside:
       strategy.extended.check_branch(calls[0].label)
-    with self.record.passing(calls[0].place.graph), (
+    with self.record.for_all_shards(calls[0].place.graph), (
         self.models.together() if self.models else contextlib.nullcontext()):
       return self.branches.run(merge_fn, strategy, calls)
 

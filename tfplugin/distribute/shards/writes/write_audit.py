@@ -98,7 +98,7 @@ def _one_value(run: shard_run.ShardRun, group: Sequence[int], is_alone: bool,
 def _is_own(run: shard_run.ShardRun, replica: int,
             write: _tf_internals.Write) -> bool:
   """Returns whether a replica writes a replica-specific value."""
-  if run.record.has_passed(write.op) or not (
+  if run.record.is_for_all_shards(write.op) or not (
       run.record.is_own(replica, write.root)) or (
           _tf_internals.initializes(write.op, write.op.inputs[0])):
     return False
@@ -120,7 +120,7 @@ def _twins_of(record: op_record.OpRecord, variable: tf.Tensor,
               order: dict[tf.Operation, int]) -> list[_Twins]:
   """Returns the plain writes of a variable, with the twin in each shard."""
   writes = [write for write in _tf_internals.writes_through(variable)
-            if not record.has_passed(write.op)]
+            if not record.is_for_all_shards(write.op)]
   writes.sort(key=lambda write: order[write.root])
   by_shard = [[write for write in writes
                if record.is_own(shard, write.root) and not (

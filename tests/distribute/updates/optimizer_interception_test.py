@@ -9,7 +9,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.optimizers import wrapper
 
 tf1 = tf.compat.v1
@@ -128,7 +128,7 @@ def test_wrapper_that_is_there_is_honoured(make):
 
   assert _moved(build) in (15.0, (3.0 + 1.0) * 5.0)
   assert not interception.wrappers
-  assert len(interception.honoured) == 1
+  assert len(interception.already_wrapped) == 1
 
 
 def test_wrapper_of_tensorflow_is_looked_into(behavior):
@@ -310,17 +310,17 @@ def test_another_thread_is_left_alone():
 def test_every_application_is_met_and_methods_are_put_back():
   base = tf1.train.Optimizer
   before = base.apply_gradients, DecayingOptimizer.apply_gradients
-  met = []
+  noted = []
 
-  def meet(apply_gradients, optimizer, *args, **kwargs):
-    met.append(optimizer)
+  def replacement(apply_gradients, optimizer, *args, **kwargs):
+    noted.append(optimizer)
     return apply_gradients(*args, **kwargs)
 
   plain, overriding = _sgd(), DecayingOptimizer(0.5)
   with tf.Graph().as_default(), pytest.raises(KeyError):
     pairs = [(tf.constant(1.0), tf.Variable(1.0))]
-    with optimizer_interception.applications_met(meet):
-      with optimizer_interception.applications_met(meet):
+    with optimizer_interception.apply_gradients_replaced(replacement):
+      with optimizer_interception.apply_gradients_replaced(replacement):
         plain.apply_gradients(pairs)
       overriding.apply_gradients(pairs)
 
@@ -331,20 +331,20 @@ def test_every_application_is_met_and_methods_are_put_back():
       late = Late(False, 'late')
       assert late.apply_gradients(pairs) == 'late'
       raise KeyError
-  assert met == [plain, overriding, overriding, late]
+  assert noted == [plain, overriding, overriding, late]
   assert (base.apply_gradients, DecayingOptimizer.apply_gradients) == before
   assert late.apply_gradients(pairs) == 'late'
-  assert len(met) == 4
+  assert len(noted) == 4
   assert '__init_subclass__' not in vars(base)
 
 
 def test_the_innermost_context_meets_an_application():
-  met = []
-  outer, inner = (lambda *_, name=name: met.append(name)
+  noted = []
+  outer, inner = (lambda *_, name=name: noted.append(name)
                   for name in ('outer', 'inner'))
-  with optimizer_interception.applications_met(outer):
-    with optimizer_interception.applications_met(inner):
-      with optimizer_interception.applications_met(outer):
+  with optimizer_interception.apply_gradients_replaced(outer):
+    with optimizer_interception.apply_gradients_replaced(inner):
+      with optimizer_interception.apply_gradients_replaced(outer):
         _sgd().apply_gradients([])
       _sgd().apply_gradients([])
-  assert met == ['outer', 'inner']
+  assert noted == ['outer', 'inner']

@@ -47,7 +47,7 @@ _REPLACED = 'tfplugin_replaced'
 # Threads may each build a model: methods are replaced while one does.
 _LOCK = threading.RLock()
 # By the context that intercepts, the newest last.
-_meetings: dict[object, Callable] = {}
+_replacements: dict[object, Callable] = {}
 _restore = contextlib.ExitStack()
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
@@ -61,14 +61,14 @@ class UpdateAudit:
   def __init__(self):
     """Starts empty."""
     # Names of operations, since an operation would keep its graph alive.
-    self._passed = per_graph.PerGraph()
+    self._recorded = per_graph.PerGraph()
 
-  def has_passed(self, operation: tf.Operation) -> bool:
-    """Returns whether an op was made inside `passing`."""
-    return operation.name in self._passed.get(operation.graph, ())
+  def is_recorded(self, operation: tf.Operation) -> bool:
+    """Returns whether an op was made inside `recording`."""
+    return operation.name in self._recorded.get(operation.graph, ())
 
   @contextlib.contextmanager
-  def passing(self, variables: Iterable[tf.Variable]) -> Iterator[None]:
+  def recording(self, variables: Iterable[tf.Variable]) -> Iterator[None]:
     """Records each op that is made inside it and writes one of `variables`."""
     if tf.executing_eagerly():
       yield
@@ -79,14 +79,14 @@ class UpdateAudit:
     for variable, old in zip(variables, before):
       for write in _tf_internals.writes_of(variable, graph):
         if write not in old:
-          self._passed.setdefault(write.op.graph, set()).add(write.op.name)
+          self._recorded.setdefault(write.op.graph, set()).add(write.op.name)
 
-  def unseen(self, train_op, variable: tf.Variable) -> Iterator[tf.Operation]:
+  def unaudited(self, train_op, variable: tf.Variable) -> Iterator[tf.Operation]:
     """Yields the unaudited ops of a step, or graph, that write `variable`."""
     writes = [write for write in _tf_internals.writes_of(
         variable, tf1.get_default_graph())
               if write.op is not variable.initializer and
-              not (self.has_passed(write.op) or OF_RULES.has_passed(write.op))]
+              not (self.is_recorded(write.op) or OF_RULES.is_recorded(write.op))]
     if writes and train_op is not None:
       step = graph_order.upstream(tf.nest.flatten(train_op))
       writes = [write for write in writes if write.root in step]
@@ -96,7 +96,7 @@ class UpdateAudit:
             rule: str) -> None:
     """Raises ValueError if a train step writes a variable outside the rule."""
     for variable in variables:
-      for operation in self.unseen(train_op, variable):
+      for operation in self.unaudited(train_op, variable):
         raise refusal(caller, variable, operation, rule)
 
 
@@ -121,7 +121,7 @@ def refusal(caller: str, variable: tf.Variable, operation: tf.Operation,
 class Interception:
   """Wrapper of the optimizers that are applied while it is active.
 
-  `is_applied` says whether the function has applied an optimizer. `honoured`
+  `is_applied` says whether the function has applied an optimizer. `already_wrapped`
   lists the optimizers left alone because they are wrapped already. `audit`
   records the updates by wrappers, of all trainable variables and of the global
   step.
@@ -148,7 +148,7 @@ class Interception:
     self._strategy = None
     self._by_optimizer = {}
     self.is_applied = False
-    self.honoured = []
+    self.already_wrapped = []
     self.audit = UpdateAudit()
 
   @property
@@ -166,7 +166,7 @@ class Interception:
           f'{tf.distribute.get_strategy()!r}. Leave out its scope.')
     self._outer = _innermost.get()
     self._strategy = tf.distribute.get_strategy()
-    with _innermost.being(self), applications_met(_meet):
+    with _innermost.being(self), apply_gradients_replaced(_intercept):
       yield
 
   def apply(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
@@ -174,13 +174,13 @@ class Interception:
     """Applies gradients with the wrapper of `optimizer`."""
     if not self._only(optimizer):
       with _innermost.being(self._outer):
-        return _meet(apply_gradients, optimizer, *args, **kwargs)
+        return _intercept(apply_gradients, optimizer, *args, **kwargs)
     step = tf1.train.get_global_step()
-    with _innermost.being(self._outer), self.audit.passing([
+    with _innermost.being(self._outer), self.audit.recording([
         *tf1.trainable_variables(), *([] if step is None else [step])]):
       self.is_applied = True
       if holds(optimizer, self._kind):
-        self.honoured.append(optimizer)
+        self.already_wrapped.append(optimizer)
         return apply_gradients(*args, **kwargs)
       if self._rule is not None:
         return self._rule(apply_gradients, *args, **kwargs)
@@ -208,7 +208,7 @@ def interceptable(apply_gradients: Callable) -> Callable:
     def plain(*args, **kwargs):
       more = {key: kwargs.pop(key) for key in [*kwargs]
               if not takes_all and key not in parameters}
-      with passing(_tf_internals.wrapped_optimizer(self), more):
+      with arguments_added(_tf_internals.wrapped_optimizer(self), more):
         return apply_gradients(self, *args, **kwargs)
 
     current = _current()
@@ -220,7 +220,7 @@ def interceptable(apply_gradients: Callable) -> Callable:
 
 
 @contextlib.contextmanager
-def passing(optimizer: tf1.train.Optimizer,
+def arguments_added(optimizer: tf1.train.Optimizer,
             arguments: dict[str, Any]) -> Iterator[None]:
   """Adds arguments to each call of the optimizer's `apply_gradients`."""
   if not arguments:
@@ -255,7 +255,7 @@ def holds(optimizer: Any, kind: type) -> bool:
   return False
 
 
-def _meet(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
+def _intercept(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
           *args: Any, **kwargs: Any):
   """Replaces `apply_gradients` of all classes in an active interception."""
   current = _current()
@@ -275,18 +275,18 @@ def _current() -> Interception | None:
 
 
 @contextlib.contextmanager
-def applications_met(meet: Callable) -> Iterator[None]:
-  """Calls `meet` in place of `apply_gradients` of any v1 optimizer.
+def apply_gradients_replaced(replacement: Callable) -> Iterator[None]:
+  """Calls `replacement` in place of `apply_gradients` of any v1 optimizer.
 
-  `meet` gets the bound method, the optimizer and the arguments. A class may
+  `replacement` gets the bound method, the optimizer and the arguments. A class may
   override `apply_gradients` and assign to the variables itself. So the method
   is replaced for a while in every class that defines one, also in new classes,
   for all threads.
   """
-  base, own = tf1.train.Optimizer, object()  # Contexts may have one `meet`.
+  base, own = tf1.train.Optimizer, object()  # Contexts may have one `replacement`.
   with _LOCK:
-    _meetings[own] = meet
-    if len(_meetings) == 1:
+    _replacements[own] = replacement
+    if len(_replacements) == 1:
       base.__init_subclass__ = classmethod(_replace_in_subclass)
       _restore.callback(delattr, base, '__init_subclass__')
     for cls in _with_subclasses(base):
@@ -295,8 +295,8 @@ def applications_met(meet: Callable) -> Iterator[None]:
     yield
   finally:
     with _LOCK:
-      del _meetings[own]
-      if not _meetings:
+      del _replacements[own]
+      if not _replacements:
         _restore.close()
 
 
@@ -318,19 +318,19 @@ def _replace_in(cls: type) -> None:
   """Replaces the method that `cls` itself defines, if there is one."""
   method = vars(cls).get('apply_gradients')
   if method is not None and not hasattr(method, _IS_OWN):
-    cls.apply_gradients = _met(method)
+    cls.apply_gradients = _replaceable(method)
     _restore.callback(setattr, cls, 'apply_gradients', method)
 
 
-def _met(method: Callable) -> Callable:
+def _replaceable(method: Callable) -> Callable:
   """Returns `apply_gradients` of a class, which the newest context meets."""
 
   @functools.wraps(method)
-  def met(optimizer, *args, **kwargs):
+  def replaceable(optimizer, *args, **kwargs):
     bound = functools.partial(method, optimizer)
-    meetings = list(_meetings.values())
-    return meetings[-1](bound, optimizer, *args, **kwargs) if meetings else (
+    replacements = list(_replacements.values())
+    return replacements[-1](bound, optimizer, *args, **kwargs) if replacements else (
         bound(*args, **kwargs))
 
-  setattr(met, _IS_OWN, False)
-  return met
+  setattr(replaceable, _IS_OWN, False)
+  return replaceable

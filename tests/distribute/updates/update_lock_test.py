@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
-from tfplugin.distribute import update_lock
+from tfplugin.distribute.updates import update_lock
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1

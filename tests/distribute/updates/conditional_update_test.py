@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import conditional_update
+from tfplugin.distribute.updates import conditional_update
 
 tf1 = tf.compat.v1
 

@@ -7,10 +7,10 @@ import socket
 
 import pytest
 
-from tfplugin.faults import socket_filters
+from tfplugin import _socket_filters
 
-_NOTHING = socket_filters.assembled((0x06, 0, 0, 0))
-_ALL = socket_filters.assembled((0x06, 0, 0, 0xffffffff))
+_NOTHING = _socket_filters.assembled((0x06, 0, 0, 0))
+_ALL = _socket_filters.assembled((0x06, 0, 0, 0xffffffff))
 
 
 @pytest.fixture(name='pair')
@@ -26,36 +26,36 @@ def fixture_pair(filters_allowed):
 
 def test_a_filter_decides_what_arrives_and_can_be_taken_away(pair):
   first, second = pair
-  socket_filters.attach(second, _NOTHING)
+  _socket_filters.attach(second, _NOTHING)
   first.sendall(b'a')
   with pytest.raises(socket.timeout):
     second.recv(1)
-  socket_filters.attach(second, b'')
+  _socket_filters.attach(second, b'')
   second.settimeout(60)
   assert second.recv(1) == b'a'
 
 
 def test_the_filter_of_a_socket_can_be_read(pair):
   _, second = pair
-  assert socket_filters.attached(second) == b''
+  assert _socket_filters.attached(second) == b''
   for program in (_NOTHING, _ALL + _NOTHING):
-    socket_filters.attach(second, program)
-    assert socket_filters.attached(second) == program
+    _socket_filters.attach(second, program)
+    assert _socket_filters.attached(second) == program
   for _ in range(2):  # None to take away is no error.
-    socket_filters.attach(second, b'')
-    assert socket_filters.attached(second) == b''
+    _socket_filters.attach(second, b'')
+    assert _socket_filters.attached(second) == b''
 
 
 def test_sockets_are_found_by_their_process():
   with socket.create_server(('127.0.0.1', 0)) as listener:
     port = listener.getsockname()[1]
-    entry, = (entry for entry in socket_filters.entries()
+    entry, = (entry for entry in _socket_filters.entries()
               if entry.listens and entry.port == port)
-    numbers = socket_filters.numbers_of(os.getpid())
+    numbers = _socket_filters.numbers_of(os.getpid())
     assert numbers[entry.inode] == listener.fileno()
-    with socket_filters.opened(os.getpid(), listener.fileno()) as copy:
+    with _socket_filters.opened(os.getpid(), listener.fileno()) as copy:
       assert copy.fileno() != listener.fileno()
       assert copy.getsockname() == listener.getsockname()
     with pytest.raises(OSError):
-      with socket_filters.opened(os.getpid(), 10**6):
+      with _socket_filters.opened(os.getpid(), 10**6):
         pass

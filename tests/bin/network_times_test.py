@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.ops import network_times
+from tfplugin.bin import network_times
 from tfplugin.ops import wire_types
 
 # A message of the model takes a second.

@@ -68,19 +68,19 @@ _threads = threading.local()
 
 def in_place_of_save(save: SaveFn) -> None:
   """Makes `save` save the current graph; it replaces an earlier one."""
-  _meet_savers()
+  _intercept_savers()
   _saves[tf1.get_default_graph()] = save
 
 
 def in_place_of_start(prepare_session: PrepareFn) -> None:
   """Makes `prepare_session` start the chief's sessions, likewise."""
-  _meet_session_managers()
+  _intercept_session_managers()
   _starts[tf1.get_default_graph()] = prepare_session
 
 
 def in_place_of_init_fn(init_fn: InitFn) -> None:
   """Replaces `init_fn` in sessions that are initialised, and not restored."""
-  _meet_session_managers()
+  _intercept_session_managers()
   _init_fns[tf1.get_default_graph()] = init_fn
 
 
@@ -90,7 +90,7 @@ def before_start(act: Callable[[], None]) -> None:
   The functions are called in the order of registration, in the graph. They may
   wait, or raise.
   """
-  _meet_session_managers()
+  _intercept_session_managers()
   _before_start.setdefault(tf1.get_default_graph(), []).append(act)
 
 
@@ -102,8 +102,8 @@ def on_completion(act: Callable[[], None]) -> None:
   registration, in the graph, and may add ops. A hook that lists variables in
   `begin` would miss the variables of later hooks.
   """
-  _meet_graphs()
-  _meet_session_managers()
+  _intercept_graphs()
+  _intercept_session_managers()
   _on_completion.setdefault(tf1.get_default_graph(), []).append(act)
 
 
@@ -112,7 +112,7 @@ def after_start(act: Callable[[tf1.Session, dict[str, Any]], None]) -> None:
 
   It gets the session and the arguments of `prepare_session`, in the graph.
   """
-  _meet_session_managers()
+  _intercept_session_managers()
   _after_start.setdefault(tf1.get_default_graph(), []).append(act)
 
 
@@ -127,7 +127,7 @@ def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
   `close` is called with a function that closes the session. It replaces an
   earlier one.
   """
-  _meet_sessions()
+  _intercept_sessions()
   _closings[tf1.get_default_graph()] = close
 
 
@@ -137,11 +137,11 @@ def in_place_of_errors(change: Callable[[Exception], Exception]) -> None:
   It is called with the error, and returns it or another one. It replaces an
   earlier one.
   """
-  _meet_sessions()
+  _intercept_sessions()
   _errors[tf1.get_default_graph()] = change
 
 
-def _meet_graphs() -> None:
+def _intercept_graphs() -> None:
   def make(original):
     def finalize(self):
       _complete(self)
@@ -152,16 +152,16 @@ def _meet_graphs() -> None:
   _tf_internals.stay_replaced(tf.Graph, finalize=make)
 
 
-def _meet_savers() -> None:
+def _intercept_savers() -> None:
   def make(original):
     def save(self, sess, *args: Any, **kwargs: Any):
       # In eager execution there is no graph.
       graph = getattr(sess, 'graph', None)
-      met = None if graph is None else _saves.get(graph)
+      registered = None if graph is None else _saves.get(graph)
       with _entered('save', graph) as is_first:
-        if met is None or not is_first:
+        if registered is None or not is_first:
           return original(self, sess, *args, **kwargs)
-        return met(
+        return registered(
             lambda saver, session, save_path, **others: original(
                 saver, session, save_path, **others),
             self, sess, _by_name(_SAVE_ARGUMENTS, args, kwargs))
@@ -171,7 +171,7 @@ def _meet_savers() -> None:
   _tf_internals.stay_replaced(tf1.train.Saver, save=make)
 
 
-def _meet_session_managers() -> None:
+def _intercept_session_managers() -> None:
   def make_prepare(original):
     def prepare_session(self, *args: Any, **kwargs: Any):
       graph = tf1.get_default_graph()
@@ -181,8 +181,8 @@ def _meet_session_managers() -> None:
         _act_before_start(graph)
         arguments = _by_name(_PREPARE_ARGUMENTS, args, kwargs)
         _replace_init_fn(graph, arguments)
-        met = _starts.get(graph, lambda prepare, all_of: prepare(**all_of))
-        session = met(lambda master, **others: original(self, master, **others),
+        registered = _starts.get(graph, lambda prepare, all_of: prepare(**all_of))
+        session = registered(lambda master, **others: original(self, master, **others),
                       arguments)
         _act_after_start(graph, session, arguments)
         return session
@@ -204,15 +204,15 @@ def _meet_session_managers() -> None:
       wait_for_session=make_wait)
 
 
-def _meet_sessions() -> None:
+def _intercept_sessions() -> None:
   def make(original):
     def close(self) -> None:
       with _entered('close', self.graph) as is_first:
-        met = _closings.get(self.graph) if is_first else None
-        if met is None:
+        registered = _closings.get(self.graph) if is_first else None
+        if registered is None:
           original(self)
         else:
-          met(functools.partial(original, self))
+          registered(functools.partial(original, self))
 
     return close
 
@@ -221,8 +221,8 @@ def _meet_sessions() -> None:
       try:
         return original(self, *args, **kwargs)
       except tf.errors.OpError as error:
-        met = _errors.get(self.graph)
-        changed = error if met is None else met(error)
+        registered = _errors.get(self.graph)
+        changed = error if registered is None else registered(error)
         if changed is error:
           raise
         raise changed from error

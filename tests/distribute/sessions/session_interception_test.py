@@ -7,7 +7,7 @@ import inspect
 import pytest
 import tensorflow as tf
 
-from tfplugin.checkpoints import guarded_graphs
+from tfplugin.distribute.sessions import session_interception
 
 tf1 = tf.compat.v1
 
@@ -34,18 +34,18 @@ class _Guard:
   """Notes what it meets, and lets it pass."""
 
   def __init__(self):
-    self.met = []
+    self.noted = []
 
   def register(self):
-    guarded_graphs.in_place_of_save(self.save)
-    guarded_graphs.in_place_of_start(self.prepare_session)
+    session_interception.in_place_of_save(self.save)
+    session_interception.in_place_of_start(self.prepare_session)
 
   def save(self, save, saver, session, arguments):
-    self.met.append(('save', arguments))
+    self.noted.append(('save', arguments))
     return save(saver, session, **arguments)
 
   def prepare_session(self, prepare, arguments):
-    self.met.append(('prepare', sorted(arguments)))
+    self.noted.append(('prepare', sorted(arguments)))
     return prepare(**arguments)
 
 
@@ -68,7 +68,7 @@ def test_a_guarded_graph_is_met(behavior, tmp_path):
         '', saver=saver, checkpoint_filename_with_path=path)
     prepared.close()
   assert path == f'{tmp_path}/own-5'
-  assert guard.met == [
+  assert guard.noted == [
       ('save', {'save_path': f'{tmp_path}/own', 'global_step': 5}),
       ('prepare', ['checkpoint_filename_with_path', 'master', 'saver'])]
 
@@ -81,13 +81,13 @@ def test_a_started_session_is_given_to_functions(behavior, has_guard):
     if has_guard:
       _Guard().register()
     given = []
-    guarded_graphs.after_start(lambda session, arguments: given.append(
-        (session, sorted(arguments), guarded_graphs.is_starting(graph))))
+    session_interception.after_start(lambda session, arguments: given.append(
+        (session, sorted(arguments), session_interception.is_starting(graph))))
     manager = tf1.train.SessionManager(
         local_init_op=tf1.global_variables_initializer())
     with manager.prepare_session('') as session:
       assert given == [(session, ['master'], True)]
-    assert not guarded_graphs.is_starting(graph)
+    assert not session_interception.is_starting(graph)
   with tf.Graph().as_default():
     tf1.get_variable('v', initializer=1.0)
     manager = tf1.train.SessionManager(
@@ -108,7 +108,7 @@ def test_another_graph_and_eager_execution_are_not_met(behavior, tmp_path):
   if tf.executing_eagerly():
     saver = tf1.train.Saver([tf.Variable(1.0, name='w')])
     saver.save(None, f'{tmp_path}/eager')
-  assert not guard.met
+  assert not guard.noted
 
 
 def _monitored(log, owner=tf1.train.Saver, name='save'):
@@ -141,7 +141,7 @@ def test_a_replacement_of_another_library_is_called_once(
     session.run(tf1.global_variables_initializer())
     path = tf1.train.Saver().save(session, f'{tmp_path}/own', 5)
   assert path == f'{tmp_path}/own-5'
-  assert guard.met == [
+  assert guard.noted == [
       ('save', {'save_path': f'{tmp_path}/own', 'global_step': 5})]
   num_around = 2 if order == 'around' else 1
   assert log == ['begin'] * num_around + ['end'] * num_around
@@ -157,7 +157,7 @@ def test_a_replacement_that_was_taken_back_is_made_again(monkeypatch, tmp_path):
     tf1.get_variable('v', initializer=1.0)
     session.run(tf1.global_variables_initializer())
     tf1.train.Saver().save(session, f'{tmp_path}/own')
-  assert guard.met == [('save', {'save_path': f'{tmp_path}/own'})]
+  assert guard.noted == [('save', {'save_path': f'{tmp_path}/own'})]
 
 
 @pytest.mark.parametrize('is_before', [True, False], ids=['before', 'after'])
@@ -165,13 +165,13 @@ def test_a_replacement_that_was_taken_back_is_made_again(monkeypatch, tmp_path):
                          ids=[name for _, name in REPLACED[2:]])
 def test_any_other_method_stands_beside_a_replacement(
     owner, name, is_before, monkeypatch):
-  log, met = [], []
+  log, noted = [], []
 
   def replace():
     monkeypatch.setattr(owner, name, _monitored(log, owner, name))
 
   def close(do):
-    met.append('close')
+    noted.append('close')
     do()
 
   with tf.Graph().as_default() as graph:
@@ -179,8 +179,8 @@ def test_any_other_method_stands_beside_a_replacement(
       replace()
     guard = _Guard()
     guard.register()
-    guarded_graphs.before_start(lambda: met.append('start'))
-    guarded_graphs.in_place_of_close(close)
+    session_interception.before_start(lambda: noted.append('start'))
+    session_interception.in_place_of_close(close)
     if not is_before:
       replace()
     variable = tf1.get_variable('v', initializer=1.0)
@@ -189,9 +189,9 @@ def test_any_other_method_stands_beside_a_replacement(
       session = manager.wait_for_session('')
     else:
       session = manager.prepare_session('', variable.initializer)
-      assert guard.met == [('prepare', ['init_op', 'master'])]
+      assert guard.noted == [('prepare', ['init_op', 'master'])]
     session.close()
-  assert met == ['start', 'close']
+  assert noted == ['start', 'close']
   assert log == ['begin', 'end']
 
 
@@ -212,7 +212,7 @@ class _Lists(tf1.train.SessionRunHook):
     self.found = []
 
   def begin(self):
-    guarded_graphs.on_completion(self._list)
+    session_interception.on_completion(self._list)
 
   def _list(self):
     assert not tf1.get_default_graph().finalized

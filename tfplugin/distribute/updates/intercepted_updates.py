@@ -28,13 +28,13 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import optimizer_interception
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import per_graph
 
 tf1 = tf.compat.v1
 
 
-class MetUpdates(_tf_internals.StepOperations):
+class InterceptedUpdates(_tf_internals.StepOperations):
   """Mixin before the extended class of a strategy with a rule for updates.
 
   Optimizers that assign to variables themselves are intercepted, so that the
@@ -55,7 +55,7 @@ class MetUpdates(_tf_internals.StepOperations):
   _functions = None
   _is_in_step = False
 
-  def audit_here(self) -> optimizer_interception.UpdateAudit:
+  def current_audit(self) -> optimizer_interception.UpdateAudit:
     """Returns the audit of the current graph, or of the outermost function."""
     if self._audits is None:
       self._audits = per_graph.PerGraph()
@@ -68,7 +68,7 @@ class MetUpdates(_tf_internals.StepOperations):
       graph = graph.outer_graph
     return self._audits.setdefault(graph, optimizer_interception.UpdateAudit())
 
-  def unseen_updates(self, result: Any, variables,
+  def unaudited_updates(self, result: Any, variables,
                      ) -> Iterator[tuple[tf.Variable, tf.Operation]]:
     """Yields variables of a step, and the unaudited ops that write them."""
     strategy = self._container_strategy()
@@ -79,27 +79,27 @@ class MetUpdates(_tf_internals.StepOperations):
                   for part in strategy.experimental_local_results(leaf)]
     for variable in variables:
       for copy in copies_of(strategy, variable):
-        for op in self.audit_here().unseen(train_op, copy):
+        for op in self.current_audit().unaudited(train_op, copy):
           yield variable, op
 
-  def refuse_unseen(self, result: Any, variables, rule: str) -> None:
+  def refuse_unaudited(self, result: Any, variables, rule: str) -> None:
     """Raises ValueError if a step writes `variables` outside the rule."""
-    for variable, operation in self.unseen_updates(result, variables):
+    for variable, operation in self.unaudited_updates(result, variables):
       raise optimizer_interception.refusal(
           self._container_strategy().described_as, variable, operation, rule)
 
   def _step_is_built(self, result: Any) -> None:
     """Raises if the step with this `result` bypasses the strategy's rule."""
 
-  def _passes_rule(self, fn) -> bool:
+  def _is_of_rule(self, fn) -> bool:
     """Returns whether the rule handles updates by `fn`: not assignments."""
     return not _tf_internals.is_variable_assignment(fn)
 
   def _update(self, var, fn, args, kwargs, group):
     copies = ()
-    if not tf.executing_eagerly() and self._passes_rule(fn):
+    if not tf.executing_eagerly() and self._is_of_rule(fn):
       copies = copies_of(self._container_strategy(), var)
-    with self.audit_here().passing(copies):
+    with self.current_audit().recording(copies):
       return super()._update(var, fn, args, kwargs, group)
 
   def call_for_each_replica(self, fn, args=(), kwargs=None):
@@ -116,21 +116,21 @@ class MetUpdates(_tf_internals.StepOperations):
 
   def _call_for_each_replica(self, fn, args, kwargs):
     with self.in_step() as is_whole:
-      result = super()._call_for_each_replica(self._meeting(fn), args, kwargs)
+      result = super()._call_for_each_replica(self._intercepting(fn), args, kwargs)
     if is_whole and not tf.executing_eagerly():
       self._step_is_built(result)
     return result
 
-  def _meeting(self, fn):
+  def _intercepting(self, fn):
     """Returns `fn` with interception of optimizers that assign themselves."""
 
-    def met(*args, **kwargs):
+    def intercepted(*args, **kwargs):
       with optimizer_interception.Interception(
-          OnEachCopy, OnEachCopy,
+          PerReplicaOptimizer, PerReplicaOptimizer,
           only=_tf_internals.assigns_by_itself).active():
         return fn(*args, **kwargs)
 
-    return met
+    return intercepted
 
   def steps_of(self, step: tf.Variable | None,
                count: int) -> Sequence[contextlib.AbstractContextManager]:
@@ -152,7 +152,7 @@ class MetUpdates(_tf_internals.StepOperations):
       self._is_in_step = is_part
 
 
-class OnEachCopy:
+class PerReplicaOptimizer:
   """Wrapper that applies an optimizer once for each copy of the variables.
 
   Each copy has separate state, all under the name that the first copy uses.
@@ -200,7 +200,7 @@ class OnEachCopy:
           _store(stores[index - 1] if index else None), \
           self._making_state(strategy, owners, index), \
           steps[index] as step, \
-          extended.audit_here().passing(copies):
+          extended.current_audit().recording(copies):
         updates.append(self._optimizer.apply_gradients(
             own, global_step=step, name=name, **apply_kwargs))
     updates = [update for update in updates if update is not None]
