@@ -2,24 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the English of pages and public docstrings, as far as a program can.
 
-usage: english.py [--shrink] [--list [FILE...]]
+usage: english.py [FILE...]
 
 A sentence has at most 25 words, no word that has a plainer one, and no pronoun
 in the place of a noun. No heading begins with "What". A module's docstring
-begins with a noun, a function's with a verb, and a nested function has a name
-that says more than `run`.
-build_defs/english_allowances.json holds the number of breaches that each page
-and each folder of the package may have. The number must not grow: mend the
-sentence. --shrink lowers the allowances to the numbers of today; --list shows
-the breaches.
+begins with a noun, a function's with a verb, a nested function has a name
+that says more than `run`, and no name has a word of `_PRIVATE`.
+Lists the breaches, of all files or of some; the status is then 1.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
-import collections
-import json
 import pathlib
 import re
 import sys
@@ -27,7 +21,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _ROOT = pathlib.Path(__file__).absolute().parent.parent
-ALLOWANCES = 'build_defs/english_allowances.json'
 MAX_WORDS = 25
 # What a page says, and what stands there by itself.
 _PAGES = ('*.md', 'docs/**/*.md', 'examples/**/*.md')
@@ -67,6 +60,10 @@ _NO_VERB = re.compile(r'(?:Lets|Which|Whether|How|What) ')
 _NO_NOUN = re.compile(r'(?:What|How|Which|Where|When|Whether|That|Is|Are|On|To|'
                       r'No)(?![\w-])')
 _VAGUE = {'apply', 'call', 'move', 'run', 'show', 'take'}
+# Words in the names of classes, functions and variables. The plainer ones:
+# intercept, wrap, audit, report, record, set.
+_PRIVATE = {'being', 'fate', 'honoured', 'meet', 'meeting', 'met', 'passing',
+            'told', 'unseen', 'untold'}
 
 
 class Breach(NamedTuple):
@@ -74,7 +71,8 @@ class Breach(NamedTuple):
 
   Attributes:
     file: Relative to the root.
-    rule: 'long', 'riddle', 'word' or 'heading'; of code 'begin' or 'nested'.
+    rule: 'long', 'riddle', 'word' or 'heading'; of code 'begin', 'nested' or
+      'name'.
     sentence: The sentence, as it was read.
     found: The number of words, or the words.
   """
@@ -108,8 +106,8 @@ def sentences(text: str) -> Iterator[str]:
         yield from _split(cell)
     elif is_item:
       block = [stripped[is_item.end():]]
-    elif not (is_row or stripped.startswith(('#', '>>>', '...'))
-              or line.startswith('    ')):
+    elif stripped and not (is_row or stripped.startswith(('#', '>>>', '...'))
+                       or line.startswith('  ' if not block else '    ')):
       block.append(stripped)
 
 
@@ -158,7 +156,7 @@ def docstrings(source: str) -> str:
 
 
 def code_breaches(file: str, source: str) -> Iterator[Breach]:
-  """Yields the docstrings that begin otherwise, and the vague nested names.
+  """Yields the docstrings that begin otherwise, and the unclear names.
 
   Args:
     file: Its name, for the message.
@@ -169,6 +167,10 @@ def code_breaches(file: str, source: str) -> Iterator[Breach]:
   if _NO_NOUN.match(text):
     yield Breach(file, 'begin', text.splitlines()[0], 'no noun')
   for node in ast.walk(module):
+    name = _name_of(node)
+    private = _PRIVATE.intersection(re.findall('[A-Z]?[a-z]+', name.lower()))
+    if private:
+      yield Breach(file, 'name', name, ', '.join(private))
     if not isinstance(node, ast.FunctionDef):
       continue
     text = (ast.get_docstring(node) or '').split('\n')[0]
@@ -179,6 +181,17 @@ def code_breaches(file: str, source: str) -> Iterator[Breach]:
       if (isinstance(child, ast.FunctionDef) and child is not node
           and child.name in _VAGUE):
         yield Breach(file, 'nested', f'{node.name}.{child.name}', child.name)
+
+
+def _name_of(node: ast.AST) -> str:
+  """Returns the name that a node of code gives to something, or ''."""
+  if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+    return node.name
+  if isinstance(node, ast.arg):
+    return node.arg
+  if isinstance(getattr(node, 'ctx', None), ast.Store):
+    return getattr(node, 'id', '') or getattr(node, 'attr', '')
+  return ''
 
 
 def all_breaches(root: pathlib.Path) -> list[Breach]:
@@ -197,90 +210,18 @@ def all_breaches(root: pathlib.Path) -> list[Breach]:
   return found
 
 
-def place(file: str) -> str:
-  """Returns the page, or the folder of the package, that has an allowance.
-
-  Modules are renamed more often than folders.
-
-  Args:
-    file: Relative to the root.
-  """
-  return file if file.endswith('.md') else '/'.join(
-      pathlib.PurePosixPath(file).parent.parts[:2])
-
-
-def counts(found: list[Breach]) -> dict[str, dict[str, int]]:
-  """Returns the number of breaches of each place, by rule."""
-  counted: dict = collections.defaultdict(collections.Counter)
-  for breach in found:
-    counted[place(breach.file)][breach.rule] += 1
-  return {file: dict(sorted(rules.items())) for file, rules in counted.items()}
-
-
-def _allowances(root: pathlib.Path) -> dict[str, dict[str, int]]:
-  path = root / ALLOWANCES
-  return json.loads(path.read_text()) if path.exists() else {}
-
-
 def broken(root: pathlib.Path) -> list[str]:
-  """Returns the breaches of each place that has more than its allowance.
-
-  Args:
-    root: Holds the pages.
-  """
-  allowed, found = _allowances(root), all_breaches(root)
-  lines = []
-  for file, rules in counts(found).items():
-    for rule, number in rules.items():
-      most = allowed.get(file, {}).get(rule, 0)
-      if number > most:
-        lines.append(f'{file}: {number} sentences break the rule "{rule}", at '
-                     f'most {most}. Mend one of:')
-        lines += [f'  {breach.file}: {breach.sentence} ({breach.found})'
-                  for breach in found
-                  if (place(breach.file), breach.rule) == (file, rule)]
-  return lines
+  """Returns the breaches below `root`, a line for each."""
+  return [f'{breach.file}: {breach.sentence} ({breach.rule}: {breach.found})'
+          for breach in all_breaches(root)]
 
 
-def shrink(root: pathlib.Path) -> None:
-  """Lowers the allowances to the numbers of today; raises none.
-
-  Args:
-    root: Holds the pages and the allowances.
-  """
-  now, shrunk = counts(all_breaches(root)), {}
-  for file, rules in _allowances(root).items():
-    kept = {rule: min(most, now.get(file, {}).get(rule, 0))
-            for rule, most in rules.items()}
-    if any(kept.values()):
-      shrunk[file] = {rule: most for rule, most in kept.items() if most}
-  _write(root, shrunk)
-
-
-def _write(root: pathlib.Path, allowed: dict[str, dict[str, int]]) -> None:
-  lines = (f' {json.dumps(file)}: {json.dumps(rules)}'
-           for file, rules in sorted(allowed.items()))
-  (root / ALLOWANCES).write_text('{\n' + ',\n'.join(lines) + '\n}\n')
-
-
-def main(argv: list[str]) -> int:
-  """Checks, shrinks or lists; returns the exit status."""
-  parser = argparse.ArgumentParser(description=__doc__)
-  parser.add_argument('--shrink', action='store_true')
-  parser.add_argument('--list', nargs='*', metavar='FILE')
-  arguments = parser.parse_args(argv)
-  if arguments.list is not None:
-    for breach in all_breaches(_ROOT):
-      if not arguments.list or breach.file in arguments.list:
-        print(f'{breach.file}: {breach.rule} ({breach.found}): '
-              f'{breach.sentence}')
-    return 0
-  if arguments.shrink:
-    shrink(_ROOT)
-    return 0
-  lines = broken(_ROOT)
-  print('\n'.join(lines) or 'The English is plain, or allowed not to be.')
-  return 1 if lines else 0
+def main(files: list[str]) -> int:
+  """Lists the breaches; returns the exit status."""
+  lines = [line for line in broken(_ROOT)
+           if not files or line.split(':')[0] in files]
+  print('\n'.join(lines))
+  return int(bool(lines))
 
 
 if __name__ == '__main__':

@@ -65,7 +65,7 @@ _USERS = {
         'tests/estimator/replicate_batch_norm_test.py',
         'tests/estimator/replicate_test.py'),
     'tfplugin/estimator/cluster_training.py': (
-        'tests/hooks/endings/lost_peers_training_test.py',),
+        'tests/hooks/shutdown/lost_peers_training_test.py',),
 }
 _LISTS = 'tests/conformance/source_test.py'
 

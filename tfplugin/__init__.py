@@ -25,7 +25,7 @@ if typing.TYPE_CHECKING:
   from tfplugin import optimizers  # noqa: F401 (as tfplugin.optimizers)
   from tfplugin import types  # noqa: F401 (as tfplugin.types)
   from tfplugin.compat.report import check
-  from tfplugin.distribute.shards.shards_here import cross_replica_sum
+  from tfplugin.distribute.shards.current_shards import cross_replica_sum
   from tfplugin.estimator.replicate import replicate_model_fn
   from tfplugin.optimizers.cross_shard import CrossShardOptimizer
   from tfplugin.optimizers.drop_stale_gradient import DropStaleGradientOptimizer
@@ -58,7 +58,7 @@ _MODULES = {
     'TowerOptimizer': 'tfplugin.optimizers.tower',
     'VariableClippingOptimizer': 'tfplugin.optimizers.variable_clipping',
     'check': 'tfplugin.compat.report',
-    'cross_replica_sum': 'tfplugin.distribute.shards.shards_here',
+    'cross_replica_sum': 'tfplugin.distribute.shards.current_shards',
     'replicate_model_fn': 'tfplugin.estimator.replicate',
 }
 # `import tfplugin` is enough to use them.

@@ -143,7 +143,7 @@ def test_a_program_calls_the_field_as_it_likes():
 
   inner = _sgd()
   assert optimizers.wrapped_optimizer(Wrapper(inner)) is inner
-  assert [optimizers.hands_on(each) for each in (
+  assert [optimizers.delegates(each) for each in (
       Wrapper(inner), Holder(inner), inner)] == [True, False, False]
 
 
@@ -153,8 +153,8 @@ def test_an_optimizer_refuses_to_apply_nothing(has_variable):
     pairs = [(None, tf1.get_variable('v', []))] if has_variable else []
     with pytest.raises(ValueError) as info:
       _sgd().apply_gradients(pairs)
-  assert optimizers.refuses_nothing(info.value)
-  assert not optimizers.refuses_nothing(ValueError('gradients'))
+  assert optimizers.is_no_gradient_error(info.value)
+  assert not optimizers.is_no_gradient_error(ValueError('gradients'))
 
 
 def test_an_update_is_applied_in_a_cross_replica_context():

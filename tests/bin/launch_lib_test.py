@@ -17,7 +17,7 @@ from tfplugin.bin import launch_lib
 from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
 from tfplugin.distribute import cluster_config
-from tfplugin.hooks.endings import task_tables
+from tfplugin.hooks.shutdown import task_tables
 
 
 @pytest.mark.parametrize('program, show, state', [
@@ -195,7 +195,7 @@ def clock(monkeypatch):
 def test_they_have_ended_when_none_is_there_for_long_enough(clock):
   with socket.create_server(('127.0.0.1', 0)) as server:
     port = server.getsockname()[1]
-    watch = launch_lib.Elsewhere(
+    watch = launch_lib.OtherLaunches(
         {'chief': ['127.0.0.1:1'], 'worker': [f'127.0.0.1:{port}']},
         ['chief:0', 'worker:0'], away_secs=30.0, has_chief=False)
     assert not watch.have_ended()
@@ -211,8 +211,8 @@ def test_they_have_ended_when_none_is_there_for_long_enough(clock):
 def test_one_that_comes_back_has_not_ended(clock):
   with socket.create_server(('127.0.0.1', 0)) as server:
     address = server.getsockname()
-    watch = launch_lib.Elsewhere({'chief': [f'127.0.0.1:{address[1]}']},
-                                 ['chief:0'], 30.0, has_chief=False)
+    watch = launch_lib.OtherLaunches({'chief': [f'127.0.0.1:{address[1]}']},
+                                     ['chief:0'], 30.0, has_chief=False)
     assert not watch.have_ended()
   clock[0] += 29
   assert not watch.have_ended()
@@ -222,8 +222,8 @@ def test_one_that_comes_back_has_not_ended(clock):
 
 
 def test_those_that_never_come_are_named(clock):
-  watch = launch_lib.Elsewhere({'chief': ['127.0.0.1:1']}, ['chief:0'], 30.0,
-                               has_chief=False)
+  watch = launch_lib.OtherLaunches(
+      {'chief': ['127.0.0.1:1']}, ['chief:0'], 30.0, has_chief=False)
   assert not watch.have_ended()
   clock[0] += 599
   assert not watch.have_ended()
@@ -235,7 +235,7 @@ def test_those_that_never_come_are_named(clock):
 
 def test_those_that_ended_before_this_launchs_own_are_not_waited_for(clock):
   with socket.create_server(('127.0.0.1', 0)) as server:
-    watch = launch_lib.Elsewhere(
+    watch = launch_lib.OtherLaunches(
         {'chief': [f'127.0.0.1:{server.getsockname()[1]}']}, ['chief:0'], 30.0,
         has_chief=False)
     watch.look()
@@ -244,8 +244,8 @@ def test_those_that_ended_before_this_launchs_own_are_not_waited_for(clock):
 
 
 def test_a_launch_that_has_the_chief_can_do_without_them(clock):
-  watch = launch_lib.Elsewhere({'worker': ['127.0.0.1:1']}, ['worker:0'], 30.0,
-                               has_chief=True)
+  watch = launch_lib.OtherLaunches(
+      {'worker': ['127.0.0.1:1']}, ['worker:0'], 30.0, has_chief=True)
   clock[0] += 3600
   assert not watch.have_ended()
   clock[0] += 31

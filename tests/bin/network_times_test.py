@@ -204,8 +204,8 @@ def test_many_workers_share_the_link():
   fullest = _with(num_worker=8, num_ps=2, largest_part=0.75)
   assert network_times.cycle_secs(fullest, 0.0) == 8 * 0.75
   assert network_times.cycle_secs(fullest, 0.0, in_parts=True) == 8 * 0.75
-  assert network_times.server_secs(
-      dataclasses.replace(fullest, step_secs=1.0), meets=True) == 1 + 2 * 6
+  longer = dataclasses.replace(fullest, step_secs=1.0)
+  assert network_times.server_secs(longer, synchronous=True) == 1 + 2 * 6
   # An equal part of two servers is more than the largest variable.
   assert network_times.cycle_secs(
       dataclasses.replace(fullest, largest_part=0.25), 0.0,
@@ -255,9 +255,9 @@ def test_overlap_takes_the_longer_one():
 def test_workers_that_wait_for_each_other_meet():
   """Both pull at the same time, and both push."""
   assert network_times.server_secs(
-      _with(num_worker=2, largest_part=0.5), meets=True) == 0.5 + 2 * 2
+      _with(num_worker=2, largest_part=0.5), synchronous=True) == 0.5 + 2 * 2
   assert network_times.server_secs(
-      _with(num_worker=2, num_ps=8, latency_secs=0.1), meets=True) == (
+      _with(num_worker=2, num_ps=8, latency_secs=0.1), synchronous=True) == (
           pytest.approx(0.5 + 2 + 0.4))
 
 

@@ -10,9 +10,9 @@ from absl import app
 from absl.testing import flagsaver
 
 from tests.report import hand_written
+from tfplugin.bin import network_times
 from tfplugin.bin import plan
 from tfplugin.events import event_log
-from tfplugin.bin import network_times
 
 tf1 = tf.compat.v1
 

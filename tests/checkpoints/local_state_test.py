@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import local_state
+from tfplugin.distribute.sessions import session_interception
 
 tf1 = tf.compat.v1
 

@@ -165,13 +165,13 @@ def _run(values, take=_first, conditions=lambda go: [go, go],
     results, calls = [], []
 
     def branch(index):
-      assert branches.is_here()
+      assert branches.is_current()
       value = values[index](v)
       calls.append(branching.Call(
           'add', _tf_internals.Place(), (value,), {}))
       if index:
         with branches.outside.entered():
-          assert not branches.is_here()
+          assert not branches.is_current()
           results.extend(tf.nest.flatten(branches.run(
               lambda _, x: pack(v.assign_add(take(x)).op), strategy, calls)))
           # Another call may be given what this one returned.

@@ -19,7 +19,7 @@ def test_setter_does_not_reach_inside(behavior, device):
   setter = tf1.train.replica_device_setter(
       ps_tasks=2, worker_device='/job:worker/task:0')
   with tf.Graph().as_default(), tf1.device(setter):
-    with placement.only_on(device):
+    with placement.device_override(device):
       inside = tf1.get_variable('a', [])
     outside = [tf1.get_variable(name, []) for name in 'bc']
   assert inside.device == device
@@ -31,11 +31,11 @@ def test_a_colocation_is_left_for_the_devices_around_it():
   setter = tf1.train.replica_device_setter(ps_tasks=2)
   with tf.Graph().as_default() as graph, tf1.device(setter):
     around = _tf_internals.device_functions()
-    with placement.only_on('/job:worker/task:1'):
+    with placement.device_override('/job:worker/task:1'):
       local = tf1.get_variable('a', [])
-    with graph.colocate_with(local.op), placement.as_within(around):
+    with graph.colocate_with(local.op), placement.outer_devices(around):
       shared = tf1.get_variable('b', [])
-    with placement.as_within(around), tf1.device('/device:CPU:1'):
+    with placement.outer_devices(around), tf1.device('/device:CPU:1'):
       deeper = tf1.get_variable('c', [])
   assert [shared.device, deeper.device] == [
       '/job:ps/task:0', '/job:ps/task:1/device:CPU:1']
@@ -48,7 +48,7 @@ def test_devices_of_one_task_are_not_remote():
   with tf.Graph().as_default():
     variables = [tf1.get_variable('a', [])]
     assert not placement.are_in_tasks(variables)
-    with placement.only_on(ps):
+    with placement.device_override(ps):
       variables.append(tf1.get_variable('b', []))
     assert placement.are_in_tasks(variables)
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tests.distributed import clusters
 from tests.distributed import ends_program
-from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.shutdown import lost_peers
 
 tf1 = tf.compat.v1
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking'),

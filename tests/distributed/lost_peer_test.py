@@ -17,7 +17,7 @@ import pytest
 
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_config
-from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.shutdown import lost_peers
 
 PROGRAM = pathlib.Path(__file__).with_name('lost_peer_program.py')
 LIMIT_SECS = 120.0

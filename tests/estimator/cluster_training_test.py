@@ -17,8 +17,8 @@ from tfplugin.bin import ports
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.estimator import cluster_training
 from tfplugin.events import event_files
-from tfplugin.hooks.endings import task_records
-from tfplugin.hooks.endings import waits
+from tfplugin.hooks.shutdown import task_records
+from tfplugin.hooks.shutdown import waits
 
 tf1 = tf.compat.v1
 

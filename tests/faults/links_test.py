@@ -11,9 +11,9 @@ import time
 
 import pytest
 
+from tfplugin import _socket_filters
 from tfplugin.faults import acts
 from tfplugin.faults import links
-from tfplugin import _socket_filters
 
 _LIMIT = 60
 

@@ -12,8 +12,8 @@ from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.hooks import contact_hooks
-from tfplugin.hooks.endings import task_records
-from tfplugin.hooks.endings import task_tables
+from tfplugin.hooks.shutdown import task_records
+from tfplugin.hooks.shutdown import task_tables
 
 tf1 = tf.compat.v1
 
@@ -96,9 +96,9 @@ def test_the_chief_keeps_the_reports_for_a_ps_that_forgets(monkeypatch):
           table_handle=tf.raw_ops.MutableHashTableV2(
               key_dtype=tf.string, value_dtype=tf.int64,
               shared_name=task_tables.MARKS), keys=['worker:0']))
-    assert not task_records.Lists(spec).keep()
+    assert not task_records.TaskRecords(spec).keep()
     hook.before_run(None)
-    assert task_records.Lists(spec).keep() == {'worker:0'}
+    assert task_records.TaskRecords(spec).keep() == {'worker:0'}
     hook.end(None)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards import current_shards
 from tfplugin.optimizers import cross_shard
 
 tf1 = tf.compat.v1
@@ -296,7 +296,7 @@ def test_is_the_tpu_class_with_its_arguments_in_order():
 def test_loss_that_uses_cross_replica_sum(behavior):
   # loss[i] = weight * x[i] * sum(x); gradient x[i] * 15; mean 15 * 15 / 4
   def make_train_op(weight, x):
-    total = shards_here.cross_replica_sum(x)
+    total = current_shards.cross_replica_sum(x)
     return cross_shard.CrossShardOptimizer(SGD(1.0)).minimize(
         weight * x * total)
   weights, _ = _train(_mirrored(4), make_train_op)

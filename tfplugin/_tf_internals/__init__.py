@@ -96,15 +96,15 @@ from tfplugin._tf_internals.op_types import takes_lock
 from tfplugin._tf_internals.op_types import takes_new_values
 from tfplugin._tf_internals.op_types import writes_variable
 from tfplugin._tf_internals.optimizers import assigns_by_itself
+from tfplugin._tf_internals.optimizers import delegates
 from tfplugin._tf_internals.optimizers import distributed_apply
 from tfplugin._tf_internals.optimizers import gradients_noted
 from tfplugin._tf_internals.optimizers import gradients_of_graph_through
-from tfplugin._tf_internals.optimizers import hands_on
 from tfplugin._tf_internals.optimizers import implements_updates
 from tfplugin._tf_internals.optimizers import is_applied_by
 from tfplugin._tf_internals.optimizers import is_made_by_optimizer
+from tfplugin._tf_internals.optimizers import is_no_gradient_error
 from tfplugin._tf_internals.optimizers import learning_rate_of
-from tfplugin._tf_internals.optimizers import refuses_nothing
 from tfplugin._tf_internals.optimizers import state_creator
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.replacing import stay_replaced

@@ -104,7 +104,7 @@ def session_config_through(change: Callable) -> AbstractContextManager:
 
 def _training_sessions_through(change: Callable[[dict], None]
                               ) -> AbstractContextManager:
-  """Lets `change` edit the arguments of an Estimator's training session."""
+  """Edits the arguments of an Estimator's training session by `change`."""
   def changed(original):
     signature = inspect.signature(original)
 

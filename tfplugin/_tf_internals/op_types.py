@@ -147,7 +147,7 @@ def begins_work(op: tf.Operation) -> bool:
   may do so. An op that only makes the handle of such an object is not one.
   """
   if enters_loop(op) or any(is_variable(origin_of(t)) for t in op.inputs):
-    return not _hands_on(op)
+    return not _forwards_handle(op)
   return op.op_def.is_stateful and not any(
       _is_handle(tensor) for tensor in op.outputs)
 
@@ -157,7 +157,7 @@ def writes_variable(op: tf.Operation, variable: tf.Operation) -> bool:
 
   `variable` is the op of a variable, or of its captured handle.
   """
-  if _hands_on(op) or op.type in _READS_OF_REF:
+  if _forwards_handle(op) or op.type in _READS_OF_REF:
     return False
   uses = {index for index, tensor in enumerate(op.inputs)
           if _is_handle(tensor) and origin_of(tensor) is variable}
@@ -173,7 +173,7 @@ def writes_variable(op: tf.Operation, variable: tf.Operation) -> bool:
 def origin_of(tensor: tf.Tensor) -> tf.Operation:
   """Returns the op that made a handle or ref; otherwise the tensor's op."""
   op = tensor.op
-  while _hands_on(op) and _is_handle(op.inputs[0]):
+  while _forwards_handle(op) and _is_handle(op.inputs[0]):
     op = op.inputs[0].op
   return op
 
@@ -193,7 +193,7 @@ def takes_lock(op: tf.Operation) -> bool:
   return op.type == 'MutexLock'
 
 
-def _hands_on(op: tf.Operation) -> bool:
+def _forwards_handle(op: tf.Operation) -> bool:
   """Returns whether the first output of `op` is its input handle or ref."""
   return op.type in _HANDS_ON and _is_handle(op.outputs[0])
 

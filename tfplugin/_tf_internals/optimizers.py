@@ -97,7 +97,7 @@ def wrapped_optimizer(optimizer: tf1.train.Optimizer):
                if isinstance(held, tf1.train.Optimizer)), None)
 
 
-def hands_on(optimizer: tf1.train.Optimizer) -> bool:
+def delegates(optimizer: tf1.train.Optimizer) -> bool:
   """Returns whether `apply_gradients` calls the one of an optimizer inside.
 
   An optimizer with TensorFlow's own `apply_gradients` makes the updates itself,
@@ -108,7 +108,7 @@ def hands_on(optimizer: tf1.train.Optimizer) -> bool:
           type(optimizer).apply_gradients is not base.apply_gradients)
 
 
-def refuses_nothing(error: ValueError) -> bool:
+def is_no_gradient_error(error: ValueError) -> bool:
   """Returns whether the error says that there was no gradient to apply."""
   return bool(re.match('No (variables|gradients) provided', str(error)))
 

@@ -231,10 +231,10 @@ def converted_as_here(fn: Callable) -> Callable:
   status = ag_ctx.control_status_ctx()
 
   @functools.wraps(fn)
-  def call(*args, **kwargs):
+  def with_status(*args, **kwargs):
     with status:
       return fn(*args, **kwargs)
-  return call
+  return with_status
 
 
 def index_of_copy(variable: tf.Variable) -> int:

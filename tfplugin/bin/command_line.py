@@ -70,13 +70,13 @@ class Group(NamedTuple):
 class Need(NamedTuple):
   """A condition under which flags have an effect.
 
-  `remedy` is the missing flag as users type it, e.g. '--to=contrib'; `is_met`
+  `remedy` is the missing flag as users type it, e.g. '--to=contrib'; `holds`
   takes the values of all flags by name.
   """
 
   flags: Sequence[str]
   remedy: str
-  is_met: Callable[[Mapping[str, Any]], bool]
+  holds: Callable[[Mapping[str, Any]], bool]
 
 
 class _WrapperParser(flags.EnumParser):
@@ -135,7 +135,7 @@ class CommandLine:
         raise app.UsageError(f'--{name} must have a value, or be left out.')
     for need in self._needs:
       given = [name for name in need.flags if flags.FLAGS[name].present]
-      if given and not need.is_met(values):
+      if given and not need.holds(values):
         name = given[0]
         raise app.UsageError(
             f'--{name} has no effect without {need.remedy}. Add it, or leave '

@@ -24,7 +24,7 @@ from tfplugin.bin.launches import manifests
 from tfplugin.bin.processes import output
 from tfplugin.bin.results import live_display
 from tfplugin.distribute import cluster_config
-from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.shutdown import chief_report
 
 # Each flag but `live` and `explain` sets the field of `LaunchOptions` of the
 # same name; `command` sets `commands`.

@@ -31,8 +31,8 @@ from tfplugin.bin.results import live_display
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.faults import host_names
-from tfplugin.hooks.endings import contact
-from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.shutdown import contact
+from tfplugin.hooks.shutdown import task_records
 
 _WARNING = ("TensorFlow's servers have no authentication: run them only on a "
             'private network.')
@@ -158,7 +158,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
   others = _elsewhere(options, layout)
   invitation = _invitation(options, layout)
 
-  def show(is_all: bool = False):
+  def print_tables(is_all: bool = False):
     shown.show(is_all)
     display.say(*lines, *next(invitation, ()))
     lines.clear()
@@ -166,7 +166,7 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
 
   try:
     for _ in _rounds(run, others, options.evaluator_limit_secs, display.say):
-      show()
+      print_tables()
     run.cluster.wait_for_ps(options.ps_limit_secs)
   except KeyboardInterrupt:
     display.stop()
@@ -176,10 +176,10 @@ def _run(options: launch_options.LaunchOptions, layout: layouts.Layout,
     raise
   finally:
     display.stop()
-    show(is_all=True)
+    print_tables(is_all=True)
 
 
-def _rounds(run: supervision.SupervisedRun, others: Elsewhere | None,
+def _rounds(run: supervision.SupervisedRun, others: OtherLaunches | None,
             evaluator_limit_secs: float,
             say: Callable[[str], None]) -> Iterator[None]:
   """Yields as long as a task trains or evaluates; then come the servers."""
@@ -213,14 +213,14 @@ def _invitation(options: launch_options.LaunchOptions,
 
 
 def _elsewhere(options: launch_options.LaunchOptions, layout: layouts.Layout
-              ) -> Elsewhere | None:
+              ) -> OtherLaunches | None:
   """Returns the observer of other launches; None if no task needs it."""
   if not layout.training_elsewhere or not layout.serves:
     return None
   policy = options.policy()
   away_secs = AWAY_SECS + max(
       policy.longest_delay(job) for job in ('chief', 'worker'))
-  return Elsewhere(
+  return OtherLaunches(
       layout.cluster, layout.training_elsewhere,
       max(away_secs, options.ps_limit_secs), layout.has_chief)
 
@@ -238,12 +238,12 @@ def _settings(options: launch_options.LaunchOptions, layout: layouts.Layout,
       keep_going=options.keep_going and not options.join,
       stall_limit=options.stall_limit,
       grace_secs=options.grace_secs,
-      is_fenced=not layout.who,
+      is_restricted=not layout.who,
       tf_config=layout.tf_config,
       inject=options.inject)
 
 
-class Elsewhere:
+class OtherLaunches:
   """Observer of the training tasks of other launches.
 
   Parameter servers and an evaluator of this launch work for these tasks.

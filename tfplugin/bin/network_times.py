@@ -129,13 +129,13 @@ def cycle_secs(cluster: Cluster, between_secs: float,
   """
   last = min(cluster.largest_part, _PART) if in_parts else cluster.largest_part
   if not in_parts and not 0.5 < last < 1:
-    return _cycle_of_meeting_secs(cluster, between_secs, exchange_dtype, last)
+    return _colliding_cycle_secs(cluster, between_secs, exchange_dtype, last)
   message = _message_secs(cluster, exchange_dtype)
   return max(between_secs + 4 * cluster.latency_secs + (1 + last) * message,
              cluster.num_worker * message * cluster.fullest_part)
 
 
-def _cycle_of_meeting_secs(cluster: Cluster, between_secs: float,
+def _colliding_cycle_secs(cluster: Cluster, between_secs: float,
                            exchange_dtype: str | None,
                            last: float) -> float:
   """Returns T(W) for a push of which the part `last` takes extra time."""
@@ -182,17 +182,17 @@ def hidden_period(cluster: Cluster,
   return max(1, math.ceil(whole / cluster.step_secs - 1e-9))
 
 
-def server_secs(cluster: Cluster, meets: bool = False) -> float:
+def server_secs(cluster: Cluster, synchronous: bool = False) -> float:
   """Returns the time of a step whose variables are on the servers.
 
-  With `meets` the workers wait for each other, as with SyncReplicas.
+  With `synchronous` the workers wait for each other, as with SyncReplicas.
   """
-  if meets:
+  if synchronous:
     message = cluster.model_bytes / cluster.link_bytes
     secs = cluster.step_secs + 4 * cluster.latency_secs + 2 * message * max(
         1.0, cluster.num_worker * cluster.fullest_part)
   else:
-    secs = _cycle_of_meeting_secs(cluster, cluster.step_secs, None, last=1.0)
+    secs = _colliding_cycle_secs(cluster, cluster.step_secs, None, last=1.0)
   return max(cluster.step_secs + cluster.host_secs, secs)
 
 

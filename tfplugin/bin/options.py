@@ -192,7 +192,7 @@ class TrainOptions:
 
 
 def load(path: str | os.PathLike) -> TrainOptions:
-  """Reads what `TrainOptions.save` wrote; other content is a `ValueError`."""
+  """Reads a file of `TrainOptions.save`; another one is a `ValueError`."""
   text = pathlib.Path(path).read_text()
   try:
     return TrainOptions(**json.loads(text))

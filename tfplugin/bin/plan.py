@@ -197,7 +197,8 @@ def predictions(cluster: network_times.Cluster, periods: list[int],
       'parameter servers, an exchange in each step': [
           ('asynchronous SGD; drop_stale, clip', 1,
            network_times.server_secs(cluster)),
-          ('SyncReplicas', 1, network_times.server_secs(cluster, meets=True))],
+          ('SyncReplicas', 1,
+           network_times.server_secs(cluster, synchronous=True))],
       'all-reduce in each step': [
           ('cross_shard, MultiWorkerMirrored, Horovod', 1,
            network_times.ring_secs(cluster))]}
@@ -229,10 +230,10 @@ def read_size(run_dir: str | os.PathLike) -> dict[str, float]:
   sizes = _sizes(run_dir)
   last = {event.task: event for event in events}
   # The chief tells of each worker that joins or leaves.
-  told = {event.details['worker']: event.name for event in events
-          if event.name in ('joined', 'left')}
+  reported = {event.details['worker']: event.name for event in events
+              if event.name in ('joined', 'left')}
   workers = [task for task in run.training_tasks if task in last and (
-      told.get(task) != 'left' or last[task].name == 'ended')]
+      reported.get(task) != 'left' or last[task].name == 'ended')]
   jobs = [task.partition(':')[0] for task in last]
   return {'model_mb': sum(sizes) / 1e6, 'largest_mb': max(sizes) / 1e6,
           'step_ms': 1e3 / statistics.median(rates),

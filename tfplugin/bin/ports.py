@@ -43,7 +43,7 @@ def check_bind(address: str) -> None:
 def is_free(port: int) -> bool:
   """Returns whether a server could listen on every address of this machine.
 
-  TensorFlow's servers do, whatever their address in the cluster is.
+  TensorFlow's servers do, with any address in the cluster.
   """
   with contextlib.closing(socket.socket()) as probe:
     # A port whose last connections are only waiting to expire is free.

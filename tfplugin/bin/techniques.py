@@ -20,9 +20,9 @@ import tensorflow as tf
 from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.bin import models
-from tfplugin.distribute.updates import optimizer_interception
-from tfplugin.distribute import per_graph
+from tfplugin.distribute import training_graph
 from tfplugin.distribute.clipping import clip_rules
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.hooks import telemetry_hook
 from tfplugin.ops import elastic
@@ -92,21 +92,22 @@ def make_model_fn(options: Any, add_report: Callable) -> Callable:
   technique = (wrapper if options.strategy == 'none' else
                TECHNIQUES[options.strategy])
 
-  def run(call: model_fn_lib.ModelFnCall):
+  def build(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
     if wrapper.optimizer is None:
       return add_report(call(), technique.report_of_graph(options))
     # Records the optimizer of the decorator and leaves it unchanged.
     interception = optimizer_interception.Interception(lambda o: o,
-                                                  wrapper.optimizer)
+                                                       wrapper.optimizer)
     with interception.active():
       spec = call()
-    return add_report(spec, wrapper.report_of_optimizer(interception.already_wrapped[0]))
+    optimizer, *_ = interception.already_wrapped
+    return add_report(spec, wrapper.report_of_optimizer(optimizer))
 
   return model_fn_lib.decorate(
       wrapper.decorator(models.MODELS[options.model].model_fn,
-                        **wrapper.settings(options)), run)
+                        **wrapper.settings(options)), build)
 
 
 def _elastic_settings(options) -> dict:
@@ -130,8 +131,8 @@ def _elastic_distance(unused_options) -> Report:
 def _stale_counts(unused_options) -> Report:
   # The strategy makes its counters after the model.
   return Report(counts={
-      'dropped': lambda: telemetry_hook.counters()[per_graph.DROPPED],
-      'applied': lambda: telemetry_hook.counters()[per_graph.APPLIED]})
+      'dropped': lambda: telemetry_hook.counters()[training_graph.DROPPED],
+      'applied': lambda: telemetry_hook.counters()[training_graph.APPLIED]})
 
 
 def _clip_settings(options) -> dict:

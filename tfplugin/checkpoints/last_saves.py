@@ -30,7 +30,7 @@ class LastSave:
                timer: tf1.train.SecondOrStepTimer):
     """Stores the settings of one session.
 
-    `others` is the `hooks.endings.waits.LastSteps` of the other tasks.
+    `others` is the `hooks.shutdown.waits.LastSteps` of the other tasks.
     `model_dir` holds the checkpoints that a training continues from. `timer`
     gives the interval of saves while others train.
     """

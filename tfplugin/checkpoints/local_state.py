@@ -14,8 +14,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import lost_variables
+from tfplugin.distribute.sessions import session_interception
 
 tf1 = tf.compat.v1
 
@@ -56,7 +56,8 @@ class LocalStateSaver(tf1.train.Saver):
       sess: The session.
       save_path: The checkpoint.
     """
-    if self._missing is not None and not session_interception.is_starting(sess.graph):
+    if self._missing is not None and not (
+        session_interception.is_starting(sess.graph)):
       names = [name.decode() for name in sess.run(self._missing)]
       if names:
         tf1.logging.warning(

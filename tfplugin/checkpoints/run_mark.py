@@ -51,7 +51,7 @@ class RunMark:
     """
     server = tf.DeviceSpec.from_string(_device_of_mark(variables))
     with tf1.control_dependencies(None), tf1.name_scope('run_mark'), (
-        placement.only_on(server.replace(
+        placement.device_override(server.replace(
             device_type='CPU', device_index=0).to_string())):
       table = membership.Table(_TABLE)
       self._written = tf1.placeholder(tf.int64, [])

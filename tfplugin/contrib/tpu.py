@@ -3,7 +3,7 @@
 """Names of `tf.contrib.tpu`: ours, and TensorFlow's new places."""
 
 from tfplugin.contrib import old_names
-from tfplugin.distribute.shards.shards_here import cross_replica_sum
+from tfplugin.distribute.shards.current_shards import cross_replica_sum
 from tfplugin.optimizers.cross_shard import CrossShardOptimizer
 
 _V1 = 'tf.compat.v1.tpu'

@@ -86,10 +86,10 @@ def with_merges_in_branches(
   if alone is None:
     return fn
 
-  def run(*args, **kwargs):
+  def merging_in_branches(*args, **kwargs):
     outer = tf.distribute.get_replica_context()
     number = int(tf.get_static_value(outer.replica_id_in_sync_group))
-    outside = here()
+    outside = current_branch()
     inner = tf.distribute.ReplicaContext(strategy, number)
     merge_alone = inner.merge_call
 
@@ -97,7 +97,7 @@ def with_merges_in_branches(
       # Replicas may have different casts of one common variable.
       args, kwargs = tf.nest.map_structure(
           _tf_internals.own_variable, (args, kwargs or {}))
-      if here() == outside:
+      if current_branch() == outside:
         with outer:
           return outer.merge_call(in_own_scope(merge_fn), args, kwargs)
       with alone(number):
@@ -108,7 +108,7 @@ def with_merges_in_branches(
     with inner:
       return fn(*args, **kwargs)
 
-  return run
+  return merging_in_branches
 
 
 def in_own_scope(merge_fn: Callable) -> Callable:
@@ -116,14 +116,14 @@ def in_own_scope(merge_fn: Callable) -> Callable:
   scope = _tf_internals.Place().scope
 
   @functools.wraps(merge_fn)
-  def run(*args, **kwargs):
+  def scoped(*args, **kwargs):
     with tf.name_scope(scope):
       return merge_fn(*args, **kwargs)
 
-  return run
+  return scoped
 
 
-def here() -> tuple:
+def current_branch() -> tuple:
   """Returns the current graph, and its current branch or loop."""
   return tf1.get_default_graph(), _tf_internals.branch_or_loop()
 
@@ -175,7 +175,7 @@ class Branches:
     self.outside = _tf_internals.Place()
     self._entered = []
 
-  def is_here(self) -> bool:
+  def is_current(self) -> bool:
     """Returns whether the current ops are in a branch."""
     return _tf_internals.Place().is_branch_of(self.outside)
 

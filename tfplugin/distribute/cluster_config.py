@@ -222,7 +222,7 @@ def resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
 
 
 def other_keys() -> dict[str, Any]:
-  """Returns what `TF_CONFIG` has beside cluster and task, {} without any."""
+  """Returns the keys of `TF_CONFIG` beside cluster and task, {} without any."""
   value = os.environ.get(VARIABLE, '')
   return _other_keys(value) if value.strip() else {}
 

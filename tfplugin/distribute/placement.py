@@ -14,13 +14,13 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import per_graph
+from tfplugin.distribute import training_graph
 
 tf1 = tf.compat.v1
 
 
 @contextlib.contextmanager
-def only_on(device: str) -> Iterator[None]:
+def device_override(device: str) -> Iterator[None]:
   """Puts ops on `device` alone, regardless of outer device scopes and setters.
 
   `device` is a full or partial name; empty means no constraint. Inside
@@ -29,7 +29,7 @@ def only_on(device: str) -> Iterator[None]:
 
   Example:
     >>> with tf.Graph().as_default(), tf.compat.v1.device('/job:ps'):
-    ...   with only_on('/job:worker'):
+    ...   with device_override('/job:worker'):
     ...     print(tf.constant(1).device)
     /job:worker
   """
@@ -38,7 +38,7 @@ def only_on(device: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def as_within(devices: Sequence) -> Iterator[None]:
+def outer_devices(devices: Sequence) -> Iterator[None]:
   """Leaves a colocation, and restores the device functions around it.
 
   A colocation hides the device functions around it, for example the one of
@@ -113,7 +113,7 @@ def worker_variable(
   """
   make = (functools.partial(tf1.Variable, use_resource=False) if is_reference
           else variable_class)
-  with tf.init_scope(), tf1.name_scope(None), only_on(device):
+  with tf.init_scope(), tf1.name_scope(None), device_override(device):
     value = make_value()
     variable = make(
         initial_value=(value if is_listed else
@@ -125,7 +125,7 @@ def worker_variable(
       # TensorFlow copies the ops of an `initial_value`: conditions break.
       _tf_internals.initialize_with(variable, value)
     if is_listed is False:
-      per_graph.current().unlisted.append(variable)
+      training_graph.current().unlisted.append(variable)
       # These initializers run wherever local variables are initialised.
       tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS,
                             variable.initializer)

@@ -9,9 +9,9 @@ import functools
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.ops import norm_clipping

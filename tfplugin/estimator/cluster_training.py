@@ -28,12 +28,12 @@ from tfplugin.hooks import contact_hooks
 from tfplugin.hooks import events_hook
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
-from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import ending_hooks
-from tfplugin.hooks.endings import last_exports
-from tfplugin.hooks.endings import lost_peers
-from tfplugin.hooks.endings import task_records
-from tfplugin.hooks.endings import waits
+from tfplugin.hooks.shutdown import chief_report
+from tfplugin.hooks.shutdown import last_exports
+from tfplugin.hooks.shutdown import lost_peers
+from tfplugin.hooks.shutdown import shutdown_hooks
+from tfplugin.hooks.shutdown import task_records
+from tfplugin.hooks.shutdown import waits
 
 tf1 = tf.compat.v1
 
@@ -174,8 +174,8 @@ def _train_and_evaluate(
     waits.run_parameter_server(
         config, contact_limit_secs=contact_limit_secs)
     return None
-  stop = ending_hooks.StopInOrderHook()
-  report = ending_hooks.ReportFinishedHook(
+  stop = shutdown_hooks.StopInOrderHook()
+  report = shutdown_hooks.ReportFinishedHook(
       config, unless=stop.has_stopped)
   exports = last_exports.LastExports(eval_spec)
   last_hooks = _last_hooks(task, estimator, train_spec.max_steps, stop, report)
@@ -297,8 +297,8 @@ def _first_hooks(
 
 def _last_hooks(
     task: cluster_task.ClusterTask, estimator: tf.estimator.Estimator,
-    max_steps: int | None, stop: ending_hooks.StopInOrderHook,
-    report: ending_hooks.ReportFinishedHook,
+    max_steps: int | None, stop: shutdown_hooks.StopInOrderHook,
+    report: shutdown_hooks.ReportFinishedHook,
 ) -> list[tf1.train.SessionRunHook]:
   """Returns the hooks that report steps, to begin after the user's."""
   config = estimator.config
@@ -310,13 +310,13 @@ def _last_hooks(
   if task.num_ps and task.trains:
     if not task.is_chief:
       hooks.append(report)
-    hooks.append(ending_hooks.RefusedStepHook())
+    hooks.append(shutdown_hooks.RefusedStepHook())
   return hooks
 
 
 def _report(task: cluster_task.ClusterTask, config: tf.estimator.RunConfig,
             finish_limit_secs: float,
-            hook: ending_hooks.ReportFinishedHook) -> None:
+            hook: shutdown_hooks.ReportFinishedHook) -> None:
   """Reports the end of this task; the chief waits for the workers first."""
   waits.wait_or_report(task, finish_limit_secs)
   if not hook.has_reported:

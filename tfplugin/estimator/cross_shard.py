@@ -19,10 +19,10 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import local_devices
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.towers import split_model
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.estimator import batch_sharding
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -153,7 +153,7 @@ def cross_shard(
     devices = local_devices.check_devices(devices)
     shard_reduction.check_groups(group_assignment, len(devices))
 
-  def run(call: model_fn_lib.ModelFnCall):
+  def build_shards(call: model_fn_lib.ModelFnCall):
     if call.mode != tf.estimator.ModeKeys.TRAIN:
       return call()
     names = devices
@@ -163,7 +163,7 @@ def cross_shard(
     return _run_shards(call, names, reduction, group_assignment, broadcast)
 
   return model_fn_lib.decorate(
-      model_fn, run, decorator_stack.CROSS_SHARD,
+      model_fn, build_shards, decorator_stack.CROSS_SHARD,
       alone_in=(tf.estimator.ModeKeys.TRAIN,))
 
 

@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.ops import nonfinite

@@ -12,14 +12,14 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.updates import optimizer_interception
-from tfplugin.distribute import per_graph
+from tfplugin.distribute import training_graph
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.ops import elastic
@@ -218,12 +218,12 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_variables.CopyScope,
   return elastic_start.scaffold_for_centers(
       own, scope.pairs, **elastic_start.local_init_op(
           own, [*(v for v in added if v.ref() in local),
-                *per_graph.current().unlisted]))
+                *training_graph.current().unlisted]))
 
 
 def _check_already_wrapped(interception: optimizer_interception.Interception,
-                    scope: elastic_variables.CopyScope,
-                    settings: elastic_settings.ElasticSettings) -> None:
+                           scope: elastic_variables.CopyScope,
+                           settings: elastic_settings.ElasticSettings) -> None:
   """Raises unless a model_fn's own elastic averaging covers all of it."""
   settings.check_unused(
       'of `elastic_average`, as the model_fn makes its own '

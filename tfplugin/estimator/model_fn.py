@@ -17,17 +17,17 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute.updates import optimizer_interception
-from tfplugin.distribute import per_graph
+from tfplugin.distribute import context_values
 from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.estimator import decorator_stack
 
 # The decorators whose steps read parameter servers in few messages.
 _PACKING = frozenset((decorator_stack.CLIP, decorator_stack.DROP_STALE))
 # Whether a decorator builds a step around the current code.
-_is_inside = per_graph.ContextValue(False)
+_is_inside = context_values.ContextValue(False)
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 
 
@@ -111,7 +111,7 @@ def decorate(model_fn: types.ModelFn | None,
       arguments = {**_needed(signature, is_method), **arguments}
     owner = arguments.pop(names[0]) if is_method else None
     is_outermost = not _is_inside.get()
-    with _is_inside.being(True):
+    with _is_inside.set_to(True):
       spec = run(ModelFnCall(model_fn, given['mode'], arguments, owner,
                              given['config']))
     spec = _checked_copy(spec, name, given['mode'])
@@ -162,7 +162,7 @@ def decorate_training(model_fn: types.ModelFn | None,
   the variables. See `decorate` for `alone_in`.
   """
 
-  def run(call):
+  def build_with_rule(call):
     if call.mode != 'train':
       return call()
     made = rule(call)
@@ -174,7 +174,7 @@ def decorate_training(model_fn: types.ModelFn | None,
       prompt_start.add_ready_op(task.training_tasks[0])
     return spec
 
-  return decorate(model_fn, run, name, alone_in=alone_in)
+  return decorate(model_fn, build_with_rule, name, alone_in=alone_in)
 
 
 def intercepted(call: Callable[[], Any],

@@ -145,7 +145,7 @@ def replicate_model_fn(
   if devices is not None:
     devices = local_devices.check_devices(devices)
 
-  def run(call: model_fn_lib.ModelFnCall):
+  def build_towers(call: model_fn_lib.ModelFnCall):
     is_eval = call.mode == tf.estimator.ModeKeys.EVAL
     names = devices or local_devices.local_devices()
     if is_eval and not replicate_eval:
@@ -153,7 +153,7 @@ def replicate_model_fn(
     return _run_towers(call, names, broadcast, batch_norm)
 
   return model_fn_lib.decorate(
-      model_fn, run, decorator_stack.REPLICATE, takes_all=True,
+      model_fn, build_towers, decorator_stack.REPLICATE, takes_all=True,
       alone_in=_MODES)
 
 

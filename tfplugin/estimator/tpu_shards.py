@@ -53,11 +53,11 @@ def shard_model_fn(model_fn: types.ModelFn, num_shards: int,
   the local GPUs, or else the logical CPUs.
   """
 
-  def run(call: model_fn_lib.ModelFnCall):
+  def build_shards(call: model_fn_lib.ModelFnCall):
     names = itertools.cycle(local_devices.check_devices(devices))
     return _run_shards(call, list(itertools.islice(names, num_shards)))
 
-  return model_fn_lib.decorate(model_fn, run)
+  return model_fn_lib.decorate(model_fn, build_shards)
 
 
 def with_context(model_fn: types.ModelFn) -> types.ModelFn:

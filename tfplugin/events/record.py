@@ -186,10 +186,10 @@ def sample_details(step: int, num_steps: int, loss: float,
 
 def sample_of(event: Event) -> Sample:
   """Returns the sample of an event `sampling`."""
-  told = event.details
-  figures = {name: _number(value) for name, value in told['figures'].items()}
-  return Sample(event.time, event.step, _number(told['loss']), figures,
-                told.get('num_steps', 0), told.get('counts', {}))
+  details = event.details
+  figures = {name: _number(value) for name, value in details['figures'].items()}
+  return Sample(event.time, event.step, _number(details['loss']), figures,
+                details.get('num_steps', 0), details.get('counts', {}))
 
 
 def samples_of(events: Iterable[Event]) -> dict[str, list[Sample]]:

@@ -118,11 +118,11 @@ def process_of(task: str, model_dir: str) -> int:
   The task's events in `model_dir` name it. Raises RuntimeError if there is
   none, if the process is not that task, or if its `TF_CONFIG` is wrong.
   """
-  told = event_files.read_file(event_files.path_of(model_dir, task)).events
-  if told:
-    pid = told[-1].pid
+  logged = event_files.read_file(event_files.path_of(model_dir, task)).events
+  if logged:
+    pid = logged[-1].pid
     names = _names_of(pid)
-    first, *_ = record.by_process(told)[-1]
+    first, *_ = record.by_process(logged)[-1]
     if task in names or not names and _began_before(pid, first.time):
       return pid
   raise RuntimeError(

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of the network between one process and all others.
 
-The kernel's settings of a socket act on what it receives (a filter) or sends (a
-rate). To act in both directions, the sockets at both ends of a connection are
-changed: both must be on this machine, and be of this user. The process is a
-host of its own here: its connections to itself stay as they are.
+The kernel's settings of a socket act on the bytes that it receives (a filter)
+or sends (a rate). To act in both directions, the sockets at both ends of a
+connection are changed: both must be on this machine, and be of this user. The
+process is a host of its own here: its connections to itself stay as they are.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def cut() -> Change:
 
 
 def partition() -> Change:
-  """Returns the change after which nobody receives anything."""
+  """Returns the change after which no process receives anything."""
   return cut()._replace(both_ends=True)
 
 

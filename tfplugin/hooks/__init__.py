@@ -8,12 +8,12 @@ from tfplugin.hooks.contact_hooks import WaitForChiefHook
 from tfplugin.hooks.elastic_hooks import ElasticAverageHook
 from tfplugin.hooks.elastic_hooks import ElasticCheckpointHook
 from tfplugin.hooks.elastic_hooks import ElasticDistanceHook
-from tfplugin.hooks.endings.ending_hooks import RefusedStepHook
-from tfplugin.hooks.endings.ending_hooks import ReportFinishedHook
-from tfplugin.hooks.endings.ending_hooks import StopInOrderHook
-from tfplugin.hooks.endings.waits import run_parameter_server
-from tfplugin.hooks.endings.waits import WaitForWorkersHook
 from tfplugin.hooks.events_hook import EventsHook
+from tfplugin.hooks.shutdown.shutdown_hooks import RefusedStepHook
+from tfplugin.hooks.shutdown.shutdown_hooks import ReportFinishedHook
+from tfplugin.hooks.shutdown.shutdown_hooks import StopInOrderHook
+from tfplugin.hooks.shutdown.waits import run_parameter_server
+from tfplugin.hooks.shutdown.waits import WaitForWorkersHook
 from tfplugin.hooks.summary_hooks import ClippingSummaryHook
 from tfplugin.hooks.summary_hooks import StalenessSummaryHook
 from tfplugin.hooks.tensorboard_hook import TensorBoardHook

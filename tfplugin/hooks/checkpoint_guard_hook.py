@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfplugin.checkpoints import checkpoint_files
-from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import last_saves
 from tfplugin.checkpoints import refused_writes
 from tfplugin.checkpoints import session_closing
 from tfplugin.checkpoints import training_guard
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.hooks import telemetry_hook
-from tfplugin.hooks.endings import waits
+from tfplugin.hooks.shutdown import waits
 
 tf1 = tf.compat.v1
 

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import run_mark
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
+from tfplugin.distribute import training_graph
 from tfplugin.distribute.sessions import membership
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.events import event_log
-from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import contact
-from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.shutdown import chief_report
+from tfplugin.hooks.shutdown import contact
+from tfplugin.hooks.shutdown import task_records
 
 tf1 = tf.compat.v1
 
@@ -223,7 +223,7 @@ class KeepContactHook(tf1.train.SessionRunHook):
       self._wait()
       session_interception.before_start(self._wait)
     if task.is_chief:
-      self._lists = task_records.Lists(task.cluster_spec)
+      self._lists = task_records.TaskRecords(task.cluster_spec)
     else:
       self._chief = contact.Contact(
           task.cluster_spec, task.training_tasks[0], task.name,
@@ -285,7 +285,7 @@ class AbsentWorkersHook(tf1.train.SessionRunHook):
                            coord: tf.train.Coordinator) -> None:
     """Starts a timer thread: some addresses take long to fail."""
     del session, coord
-    counted = per_graph.current().counted_workers
+    counted = training_graph.current().counted_workers
     if self._task.is_chief and self._task.num_ps and counted and (
         self._timer is None):
       self._timer = threading.Timer(self._after_secs, self._count, [counted])

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies for an update that holds a NaN or an infinity.
 
-  'apply'  it is applied as any other
-  'drop'   it changes nothing but a counter
+  'apply'  it is applied as any other;
+  'drop'   it changes nothing but a counter;
   'raise'  the step fails with an error that names worker, step and variables
 """
 

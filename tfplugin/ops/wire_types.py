@@ -130,7 +130,7 @@ def encode_summand(value: Summand, exchange_dtype: str) -> Summand:
     sum = Q(... Q(Q(value[0]) + Q(value[1])) ... + Q(value[n - 1]))
 
   Q rounds to `exchange_dtype`, in which every addition is made; the order
-  is that of a ring. Q does not clip, so the sum shows an overflow: it is
+  is the order of a ring. Q does not clip, so the sum shows an overflow: it is
   infinite. Rows of `IndexedSlices` are gathered, not added: each is Q(row).
 
   Example:

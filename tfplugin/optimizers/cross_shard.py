@@ -13,10 +13,10 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
-from tfplugin.distribute.updates import optimizer_interception
+from tfplugin.distribute.shards import current_shards
 from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards import sums_for_wrappers
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import wrapper
 
@@ -27,10 +27,10 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
                           tf1.tpu.CrossShardOptimizer):
   """Wrapper that sums or averages the shards' gradients as it applies them.
 
-  For synchronous training on shards of a batch. A shard is a core of a TPU, a
-  replica of a `tf.distribute` strategy, a shard of `cross_shard` or
-  `ShardedTPUEstimator`, or a process of a `horovodrun`. The rule, for a group
-  of n shards with losses loss[1] .. loss[n]:
+  For synchronous training on shards of a batch. Shards are the cores of a TPU,
+  the replicas of a `tf.distribute` strategy, the shards of `cross_shard` or
+  `ShardedTPUEstimator`, or the processes of a `horovodrun`. The rule, for a
+  group of n shards with losses loss[1] .. loss[n]:
 
     compute_gradients:  gradient[i] = d loss[i] / d variable * scale
     apply_gradients:    gradient = sum over i of gradient[i]
@@ -180,7 +180,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     if skip_gradients_aggregation:
       return self._apply_wrapped(grads_and_vars, global_step, name, True)
     shards = self._shards('apply_gradients')
-    if type(shards) is shards_here.Replicas:
+    if type(shards) is current_shards.Replicas:
       return self._apply_in_replicas(
           shards, grads_and_vars, global_step=global_step, name=name)
     with shards.applying_sums():
@@ -188,7 +188,7 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
           shards.sums(grads_and_vars, self._group_assignment),
           global_step, name)
 
-  def _apply_in_replicas(self, shards: shards_here.Shards,
+  def _apply_in_replicas(self, shards: current_shards.Shards,
                          grads_and_vars: types.GradsAndVars, **arguments):
     """Applies the sums of the gradients over the replicas of a strategy."""
     opt, groups = self._optimizer, self._group_assignment
@@ -206,10 +206,10 @@ class CrossShardOptimizer(wrapper.OptimizerWrapper,
     return _apply_once(opt, sums_for_wrappers.sums_of(
         grads_and_vars, summing), **arguments)
 
-  def _shards(self, caller: str) -> shards_here.Shards:
+  def _shards(self, caller: str) -> current_shards.Shards:
     """Returns the shards of a call; checks the groups, warns if it is one."""
-    shards = shards_here.shards_here(f'CrossShardOptimizer.{caller}')
-    if (type(shards) is shards_here.Shards and
+    shards = current_shards.current_shards(f'CrossShardOptimizer.{caller}')
+    if (type(shards) is current_shards.Shards and
         not self._has_warned and not tf.distribute.has_strategy()):
       self._has_warned = True
       tf1.logging.warning(
@@ -246,13 +246,13 @@ def _apply_once(optimizer: tf1.train.Optimizer, sums: types.GradsAndVars,
                 **arguments):
   """Applies the sums over all replicas by an optimizer that assigns itself."""
 
-  def apply(strategy, pairs):
+  def merged(strategy, pairs):
     return optimizer.apply_gradients([
         (strategy.experimental_local_results(total)[0], variable)
         for total, variable in pairs], **arguments)
 
   pairs = [(total, v) for total, v in sums if total is not None]
-  return tf.distribute.get_replica_context().merge_call(apply, args=(pairs,))
+  return tf.distribute.get_replica_context().merge_call(merged, args=(pairs,))
 
 
 def is_applied_per_copy(optimizer: tf1.train.Optimizer) -> bool:
@@ -274,7 +274,7 @@ def _check_applied_per_copy(optimizer: tf1.train.Optimizer) -> None:
 class PerCopy:
   """Optimizer that applies each replica's gradients to that replica's copies.
 
-  It takes what `is_applied_per_copy` accepts.
+  It takes optimizers that `is_applied_per_copy` accepts.
   """
 
   def __init__(self, optimizer: tf1.train.Optimizer):

@@ -10,11 +10,11 @@ import threading
 import tensorflow as tf
 
 from tfplugin import types
-from tfplugin.distribute.updates import conditional_update
-from tfplugin.distribute.updates import update_lock
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
 from tfplugin.distribute.staleness import step_order
+from tfplugin.distribute.updates import conditional_update
+from tfplugin.distribute.updates import update_lock
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 from tfplugin.optimizers import wrapper
@@ -172,12 +172,12 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
   @property
   def num_dropped(self) -> tf.Tensor:
     """The number of gradients that this worker dropped: an `int64` scalar."""
-    return self._counters.here().num_dropped.value()
+    return self._counters.for_current_graph().num_dropped.value()
 
   @property
   def num_applied(self) -> tf.Tensor:
     """The number of gradients that this worker applied: an `int64` scalar."""
-    return self._counters.here().num_applied.value()
+    return self._counters.for_current_graph().num_applied.value()
 
   @property
   def num_nonfinite(self) -> tf.Tensor | None:
@@ -185,13 +185,13 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
     An `int64` scalar; None unless `on_nonfinite` is `'drop'`.
     """
-    counter = self._counters.here().num_nonfinite
+    counter = self._counters.for_current_graph().num_nonfinite
     return counter and counter.value()
 
   @property
   def stale_counter(self) -> tf.Variable:
     """The dropped gradients of all workers: a `float32` scalar variable."""
-    return self._counters.here().stale_counter
+    return self._counters.for_current_graph().stale_counter
 
   def variables(self) -> list[tf.Variable]:
     """Returns the wrapped optimizer's variables and the counters."""
@@ -251,8 +251,8 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
 
     here = '' if tf.executing_eagerly() else tf.no_op().device
 
-    def apply(grads_and_vars, on_apply=self._counters.count_applied,
-              on_skip=self._counters.count_dropped):
+    def apply_fresh(grads_and_vars, on_apply=self._counters.count_applied,
+                    on_skip=self._counters.count_dropped):
       decision = self._decide(step, grads_and_vars)
       return conditional_update.apply_gradients_if(
           decision.accepted, self._optimizer, grads_and_vars, global_step,
@@ -266,19 +266,19 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     with tf.control_dependencies([] if earlier is None else [earlier]):
       if self._use_locking and update_lock.is_possible():
         update = self._apply_locked(step, grads_and_vars, functools.partial(
-            apply, on_apply=tuple, on_skip=self._counters.count_stale))
+            apply_fresh, on_apply=tuple, on_skip=self._counters.count_stale))
       else:
-        update = apply(grads_and_vars)
+        update = apply_fresh(grads_and_vars)
     if global_step is not None:
       self._gate.note_update(update, step)
     self._summarize(step)
     return update
 
   def _apply_locked(self, step: tf.Variable, grads_and_vars: list,
-                    apply: update_lock.UpdateFn) -> tf.Operation:
-    """Runs `apply` under the lock, then updates the worker's own counters."""
+                    apply_fresh: update_lock.UpdateFn) -> tf.Operation:
+    """Applies under the lock, then updates the worker's own counters."""
     update = update_lock.run_locked(
-        step, grads_and_vars, apply, f'{self.get_name()}/mutex')
+        step, grads_and_vars, apply_fresh, f'{self.get_name()}/mutex')
     decision = self._gate.decision
     with tf.control_dependencies([update]):
       return tf.group(update, *self._counters.count_own(
@@ -303,7 +303,7 @@ class DropStaleGradientOptimizer(wrapper.OptimizerWrapper):
     if (tf.executing_eagerly() or tf.inside_function() or
         not self._counters.exist_here()):
       return
-    counters = self._counters.here()
+    counters = self._counters.for_current_graph()
     with tf.control_dependencies(None):
       ratio = counters.stale_counter.read_value() / (
           tf.cast(step.read_value(), tf.float32) + 1.0)

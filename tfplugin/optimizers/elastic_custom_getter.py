@@ -158,7 +158,7 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
 
   def take_turns(self, exchange: elastic_exchange.Exchange,
                  moved: Sequence[elastic_pairs.Pair]) -> None:
-    """Lets the first exchange of a session run that is due move a variable.
+    """Makes the first exchange of a session run that is due move a variable.
 
     So an earlier call needs a turn, too, and its exchange is made again. A call
     in a branch has its turns from the start, as it cannot be made again.
@@ -167,7 +167,8 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
       exchange: That of a call.
       moved: Variables that the call trains or averages.
     """
-    is_inside = tf.inside_function() or branching.here()[1] is not None
+    is_inside = tf.inside_function() or (
+        branching.current_branch()[1] is not None)
     is_in_loop = _tf_internals.is_in_loop(exchange.steps_before.op)
     self._can_make_again[exchange] = not (is_inside or is_in_loop)
     if is_in_loop:
@@ -198,7 +199,7 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
       self._turns[call].append(new)
 
   def _exchange_written(self) -> None:
-    """Lets the last call exchange trainable variables that no call trains.
+    """Makes the last call exchange trainable variables that no call trains.
 
     An op writes them: an optimizer without the wrapper, or an assignment. Any
     other one still equals its centre.
@@ -251,14 +252,14 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
   def _create_pair(self, next_creator: Callable, **kwargs: Any) -> tf.Variable:
     value = kwargs.get('initial_value')
     if kwargs.get('dtype') is None and callable(value):
-      with tf.init_scope(), placement.only_on(self.worker_device):
+      with tf.init_scope(), placement.device_override(self.worker_device):
         kwargs['initial_value'] = value = tf.convert_to_tensor(value())
       if not value.dtype.is_floating:  # Shared, as every integer variable.
-        with placement.as_within(self._devices):
+        with placement.outer_devices(self._devices):
           return next_creator(**kwargs)
-    with placement.only_on(self.worker_device):
+    with placement.device_override(self.worker_device):
       local = next_creator(**elastic_variables.copy_arguments(kwargs))
-    with tf1.name_scope(None), placement.as_within(self._devices):
+    with tf1.name_scope(None), placement.outer_devices(self._devices):
       center = elastic_variables.center_of(next_creator, {
           # Not drawn again: an initializer may be used once.
           **kwargs, 'initial_value': local.initial_value,

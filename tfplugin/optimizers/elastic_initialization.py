@@ -8,13 +8,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfplugin.distribute.sessions import session_interception
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.elastic.values import set_values
 from tfplugin.distribute.sessions import prompt_start
+from tfplugin.distribute.sessions import session_interception
 
 tf1 = tf.compat.v1
 

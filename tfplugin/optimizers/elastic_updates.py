@@ -36,7 +36,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
     self._scope = scope
     self._exchange = exchange
     self._rho = rho
-    self._is_looking = exchange.finite is not None
+    self._is_checking = exchange.finite is not None
 
   @classmethod
   def of_scope(cls, optimizer: tf1.train.Optimizer,
@@ -48,8 +48,8 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
   def apply_gradients(self, grads_and_vars, global_step=None, name=None,
                       skip_gradients_aggregation=False):
     """See base class."""
-    if self._is_looking:
-      self._is_looking = False  # In the branch that applies.
+    if self._is_checking:
+      self._is_checking = False  # In the branch that applies.
       try:
         with self._scope.local_state():
           return self._exchange.finite.apply(
@@ -57,7 +57,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
               self._exchange.steps_before,
               skip_gradients_aggregation=skip_gradients_aggregation)
       finally:
-        self._is_looking = True
+        self._is_checking = True
     grads_and_vars = [(gradient, _tf_internals.own_variable(variable))
                       for gradient, variable in grads_and_vars]
     self._exchange.add(*self._scope.pairs_of(

@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import refusals
-from tfplugin.distribute.updates import update_lock
 from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
+from tfplugin.distribute.updates import optimizer_interception
+from tfplugin.distribute.updates import update_lock
 from tfplugin.ops import norm_clipping
 from tfplugin.optimizers import wrapper
 

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute.updates import optimizer_interception
-from tfplugin.distribute import per_graph
+from tfplugin.distribute import context_values
 from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packing
+from tfplugin.distribute.updates import optimizer_interception
 
 tf1 = tf.compat.v1
 
@@ -23,7 +23,7 @@ _MINIMIZE = frozenset(
 
 # The `global_step` of the `minimize` that is being called, by the user or by an
 # outer wrapper: `compute_gradients` does not get it.
-minimized_step = per_graph.ContextValue(None)
+minimized_step = context_values.ContextValue(None)
 
 
 def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:
@@ -84,7 +84,7 @@ class OptimizerWrapper(tf1.train.Optimizer):
     """
     more = {key: kwargs.pop(key) for key in list(kwargs)
             if key not in _MINIMIZE}
-    with minimized_step.being(global_step):
+    with minimized_step.set_to(global_step):
       with optimizer_interception.arguments_added(self, more):
         return super().minimize(loss, global_step, *args, **kwargs)
 

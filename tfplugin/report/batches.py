@@ -25,8 +25,8 @@ class Steps(NamedTuple):
   """The global steps of a run.
 
   `first` and `last` are None without a step. `kept` has the steps of each
-  session that the last step contains, and `undone` those before a restore to an
-  older step, by the session that made them.
+  session that the last step contains. `undone` has the steps before a restore
+  to an older step. Both are by the session that made them.
   """
 
   first: int | None

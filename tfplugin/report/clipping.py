@@ -37,13 +37,14 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
       'max_norm': run_data.common(
           options.get('max_norm') for options in run.options_of('clip')),
       'fractions': {name: {
-          task: _told(pairs, limit) for task, pairs in tasks.items()}
+          task: _numbers(pairs, limit) for task, pairs in tasks.items()}
           for name, tasks in found.items() if tasks},
       'missing': ([] if num_lines else [_NO_FRACTION]) + [_NO_NORMS],
   }
 
 
-def _told(pairs: Sequence[tuple[float, float]], limit: int) -> dict[str, Any]:
+def _numbers(pairs: Sequence[tuple[float, float]],
+             limit: int) -> dict[str, Any]:
   values = [value for _, value in pairs if math.isfinite(value)]
   return {'fraction': series.thin(pairs, limit),
           'mean': sum(values) / len(values) if values else None,
@@ -55,13 +56,14 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   figures, rows, notes = [], [], list(section['missing'])
   for name, tasks in section['fractions'].items():
     plot = panel.figure(name.capitalize(), panel.SECS, 'fraction')
-    curves = {t: told['fraction'] for t, told in tasks.items()}
+    curves = {t: numbers['fraction'] for t, numbers in tasks.items()}
     panel.lines(plot, curves)
     notes += panel.nonfinite(curves)
     plot.update_yaxes(tickformat='.0%', rangemode='tozero')
     figures.append(plot)
-    rows += [(name, t, panel.shown(told['mean'], '.2%'),
-              panel.shown(told['largest'], '.2%')) for t, told in tasks.items()]
+    rows += [(name, t, panel.shown(numbers['mean'], '.2%'),
+              panel.shown(numbers['largest'], '.2%'))
+             for t, numbers in tasks.items()]
   return panel.Panel(
       'Clipping',
       'The fraction of the updated rows whose norm was above the bound after '

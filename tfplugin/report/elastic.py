@@ -121,12 +121,12 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   """Draws the section `elastic` of report.json."""
   workers, figures = section['workers'], []
   notes = list(section['missing'])
-  for title, told in (('Distance of each worker from the centre', workers),
-                      ('Distance of each group of variables, chief',
-                       section['groups'])):
-    if told:
+  for title, numbers in (('Distance of each worker from the centre', workers),
+                         ('Distance of each group of variables, chief',
+                          section['groups'])):
+    if numbers:
       plot = panel.figure(title, panel.SECS, '|copy - centre|')
-      curves = {name: t['distance'] for name, t in told.items()}
+      curves = {name: t['distance'] for name, t in numbers.items()}
       panel.lines(plot, curves)
       notes += panel.nonfinite(curves)
       figures.append(plot)

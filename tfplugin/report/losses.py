@@ -73,10 +73,10 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
                              ('over_secs', 'time', panel.SECS)):
     if workers or evaluations:
       plot = panel.figure(f'Loss over {over}', x_title, 'loss')
-      curves = {task: told[key] for task, told in workers.items()}
+      curves = {task: numbers[key] for task, numbers in workers.items()}
       panel.lines(plot, curves)
-      panel.lines(plot, {f'evaluation ({name})': told[key]
-                         for name, told in evaluations.items()},
+      panel.lines(plot, {f'evaluation ({name})': numbers[key]
+                         for name, numbers in evaluations.items()},
                   mode='lines+markers', dash='dash', first=len(workers))
       if _is_positive(workers, key) and _is_positive(evaluations, key):
         plot.update_yaxes(type='log')
@@ -90,11 +90,12 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
       figures=figures,
       tables=[panel.Table(
           ('loss of', 'least', 'last'),
-          [(name, *(panel.shown(told[key], '.5g') for key in ('least', 'last')))
-           for name, told in {**workers, **evaluations}.items()])]
+          [(name, *(panel.shown(numbers[key], '.5g')
+                    for key in ('least', 'last')))
+           for name, numbers in {**workers, **evaluations}.items()])]
       if workers or evaluations else (), missing=notes)
 
 
 def _is_positive(curves: Mapping[str, Any], key: str) -> bool:
-  return all(y is None or y > 0 for told in curves.values()
-             for y in told[key]['y'])
+  return all(y is None or y > 0 for numbers in curves.values()
+             for y in numbers[key]['y'])

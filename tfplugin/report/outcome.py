@@ -85,7 +85,7 @@ def _outcome(events: Sequence[record.Event], step: int | None,
   chief = next((last[task] for task in tasks if task in last),
                next(iter(last.values())))
   at = '' if step is None else f' at step {step:,}'
-  # Its failure stops the others, and so does a failure that the launcher told.
+  # Its failure stops the others, as does a failure that the launcher reported.
   if chief.name == 'dying':
     return _FAILED + at
   # A worker that joined may have been stopped alone.

@@ -109,8 +109,8 @@ def render(report: Mapping[str, Any]) -> str:
   from plotly import offline
   drawn = {name: draw(report[name]) for name, draw in PANELS.items()}
   panels = {name: p for name, p in drawn.items() if p.has_data}
-  untold = [text for p in drawn.values() if not p.has_data
-            for text in p.missing]
+  missing = [text for p in drawn.values() if not p.has_data
+             for text in p.missing]
   _align(panels.values(), report['timeline']['wall_secs'])
   links = ''.join(f'<a href="#{name}">{_text(p.title)}</a>'
                   for name, p in panels.items())
@@ -123,7 +123,7 @@ def render(report: Mapping[str, Any]) -> str:
       '<meta name="viewport" content="width=device-width,initial-scale=1">'
       f'<title>{_text(title)}</title><style>{_STYLE}</style></head><body>\n'
       f'{_head(outcome, report["run_dir"])}<nav>{links}</nav>\n'
-      f'{sections}\n{_untold(untold)}\n{data}\n'
+      f'{sections}\n{_missing_sources(missing)}\n{data}\n'
       # After the text, which can be read while the library is parsed.
       f'<script>{offline.get_plotlyjs()}</script>\n<script>{_DRAW}</script></body></html>\n')
 
@@ -147,7 +147,7 @@ def _head(outcome: Mapping[str, Any], run_dir: str) -> str:
            'times.</p>')
 
 
-def _untold(texts: Sequence[str]) -> str:
+def _missing_sources(texts: Sequence[str]) -> str:
   """Returns the sources that would fill the panels without data, folded."""
   if not texts:
     return ''

@@ -54,9 +54,9 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   """Draws the section `settings` of report.json."""
   tables = [
       panel.Table(('task', 'status', 'restarts', 'why'), [
-          (task, told['status'], told['restarts'],
-           '; '.join(told['reasons'] or ()))
-          for task, told in section['ends'].items()]),
+          (task, numbers['status'], numbers['restarts'],
+           '; '.join(numbers['reasons'] or ()))
+          for task, numbers in section['ends'].items()]),
       panel.Table(('task', 'failed at, s', 'error'), [
           (d['task'], f'{d["time"]:.1f}', f'{d["error"]}: {d["message"]}')
           for d in section['deaths']]),

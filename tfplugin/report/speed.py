@@ -67,9 +67,9 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 
 def _worker(events: Sequence[record.Event], start: float,
             limit: int) -> dict[str, Any]:
-  told = [e for e in events if e.name == 'training']
+  training = [e for e in events if e.name == 'training']
   rates = _rates(events, start)
-  steps = [(e.time - start, e.step) for e in told if e.step is not None]
+  steps = [(e.time - start, e.step) for e in training if e.step is not None]
   num_steps = series.total(events, 'num_steps')
   secs = sum(end - begin for begin, end, _ in rates)
   return {
@@ -86,8 +86,8 @@ def _rates(events: Sequence[record.Event],
   """Returns begin, end and steps/s of each stretch that a task reported."""
   rates = []
   for process in record.by_process(events):
-    told = [event for event in process if event.name == 'training']
-    for before, event in zip(told, told[1:]):
+    training = [event for event in process if event.name == 'training']
+    for before, event in zip(training, training[1:]):
       rate = event.details.get('steps_per_sec')
       if rate is not None:
         rates.append((before.time - start, event.time - start, rate))

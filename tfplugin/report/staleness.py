@@ -171,9 +171,9 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
     tables.append(panel.Table(
         ('task', 'dropped', 'applied', 'dropped fraction',
          'share of gradients made', 'share of gradients applied'),
-        [(task, f'{told["num_dropped"]:,}', f'{told["num_applied"]:,}',
-          *(f'{told[key] or 0:.2%}' for key in _FRACTIONS))
-         for task, told in workers.items()]))
+        [(task, f'{numbers["num_dropped"]:,}', f'{numbers["num_applied"]:,}',
+          *(f'{numbers[key] or 0:.2%}' for key in _FRACTIONS))
+         for task, numbers in workers.items()]))
   return panel.Panel(
       'Staleness',
       'How many updates of other workers came between reading the variables '
@@ -190,12 +190,12 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
 
 def _by_worker(section: Mapping[str, Any]) -> panel.Figure:
   """Returns the histograms side by side, the bound between its bars."""
-  told = section['by_worker']
+  numbers = section['by_worker']
   plot = panel.figure('Staleness of each worker', 'staleness, global steps',
                       'share of the samples', barmode='group')
-  for index, (task, counts) in enumerate(told['counts'].items()):
+  for index, (task, counts) in enumerate(numbers['counts'].items()):
     plot.add_bar(
-        x=told['at_least'], y=[c / max(sum(counts), 1) for c in counts],
+        x=numbers['at_least'], y=[c / max(sum(counts), 1) for c in counts],
         name=task, customdata=counts, marker={'color': panel.color(index)},
         hovertemplate='%{x}: %{customdata} samples, %{y:.1%}')
   plot.update_yaxes(tickformat='.0%')
@@ -206,14 +206,15 @@ def _by_worker(section: Mapping[str, Any]) -> panel.Figure:
 
 def _over_time(section: Mapping[str, Any]) -> panel.Figure:
   """Returns the counts by time and value."""
-  told = section['over_time']
-  middles = [(a + b) / 2 for a, b in zip(told['times'], told['times'][1:])]
+  numbers = section['over_time']
+  times = numbers['times']
+  middles = [(a + b) / 2 for a, b in zip(times, times[1:])]
   plot = panel.figure('Staleness over time, all workers', panel.SECS,
                       'staleness, global steps', showlegend=False)
   plot.add_heatmap(
-      x=middles, y=told['at_least'], zmin=0,
+      x=middles, y=numbers['at_least'], zmin=0,
       colorscale=[[0, '#deebf7'], [1, '#08306b']],
-      z=[[count or None for count in row] for row in zip(*told['counts'])],
+      z=[[count or None for count in row] for row in zip(*numbers['counts'])],
       colorbar={'title': {'text': 'samples'}},
       hovertemplate='%{z} samples of %{y} at %{x:.1f} s<extra></extra>')
   if section['bound'] is not None:

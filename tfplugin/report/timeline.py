@@ -270,16 +270,16 @@ def draw(section: Mapping[str, Any]) -> panel.Panel:
   plot.update_yaxes(autorange='reversed', categoryorder='array',
                     categoryarray=list(tasks))
   pixel = section['wall_secs'] / _NUM_PIXELS
-  drawn = [(task, span) for task, told in tasks.items()
-           for span in _visible(told['spans'], pixel)]
+  drawn = [(task, span) for task, numbers in tasks.items()
+           for span in _visible(numbers['spans'], pixel)]
   for state in section['states']:
     _add_bars(plot, state,
               [(task, span) for task, span in drawn if span['state'] == state])
   has_kills = any(span['state'] == DEAD for _, span in drawn)
   for kind in _SYMBOLS:
     _add_marks(plot, kind, [
-        (task, mark) for task, told in tasks.items()
-        for mark in _apart(told['marks'], kind, pixel)])
+        (task, mark) for task, numbers in tasks.items()
+        for mark in _apart(numbers['marks'], kind, pixel)])
   return panel.Panel(
       'Timeline of the tasks',
       f'{_OF_KILLS if has_kills else ""}Parameter servers and evaluators write '

@@ -103,10 +103,10 @@ def measure(run: run_data.RunData) -> dict[str, Any]:
 def make_trace(report: Mapping[str, Any]) -> dict[str, Any]:
   """Returns the trace for the result of `measure`: a process for each task."""
   events = []
-  for pid, (task, told) in enumerate(report['timeline']['tasks'].items(), 1):
+  for pid, (task, numbers) in enumerate(report['timeline']['tasks'].items(), 1):
     events += _names(pid, task)
-    events += (_span(pid, span) for span in told['spans'])
-    events += (_mark(pid, mark) for mark in told['marks'])
+    events += (_span(pid, span) for span in numbers['spans'])
+    events += (_mark(pid, mark) for mark in numbers['marks'])
     worker = report['speed']['workers'].get(task)
     if worker:
       events += _counter(pid, 'steps/s', worker['rate'])

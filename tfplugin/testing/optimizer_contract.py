@@ -242,7 +242,7 @@ def check_no_gradients_raises(wrapping: Wrapping,
       try:
         optimizer.apply_gradients(pairs, step)
       except ValueError as error:
-        if (_tf_internals.refuses_nothing(error) or
+        if (_tf_internals.is_no_gradient_error(error) or
             '`grads_and_vars` must' in str(error)):
           continue
         raise

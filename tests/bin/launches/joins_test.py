@@ -13,8 +13,8 @@ from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import launch_options
 from tfplugin.events import clock
 from tfplugin.events import event_log
-from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import task_tables
+from tfplugin.hooks.shutdown import chief_report
+from tfplugin.hooks.shutdown import task_tables
 
 
 @pytest.fixture(name='run')

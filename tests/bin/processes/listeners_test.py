@@ -50,7 +50,7 @@ def _greets(host, port):
 def test_a_server_is_reached_at_its_own_address_alone(server, filters_allowed):
   process, port = server
   said = []
-  fence = listeners.Fence(said.append)
+  fence = listeners.AddressFilter(said.append)
   assert _greets('127.0.0.1', port) and _greets('127.0.0.2', port)
   for _ in range(2):  # The second look finds nothing new.
     fence.look([f'localhost:{port}'], lambda: [process.pid])
@@ -66,7 +66,7 @@ def test_a_connection_of_before_to_another_address_is_ended(filters_allowed):
       [sys.executable, '-c', f'{code}; import time; time.sleep(99)'],
       stdout=subprocess.PIPE)
   port = int(process.stdout.readline())
-  fence = listeners.Fence(pytest.fail)
+  fence = listeners.AddressFilter(pytest.fail)
   with socket.create_connection(('127.0.0.1', port)) as own, \
       socket.create_connection(('127.0.0.2', port)) as other:
     deadline = time.monotonic() + _LIMIT
@@ -82,7 +82,7 @@ def test_a_connection_of_before_to_another_address_is_ended(filters_allowed):
 
 def test_other_processes_and_other_ports_are_left_alone(server):
   process, port = server
-  fence = listeners.Fence(pytest.fail)
+  fence = listeners.AddressFilter(pytest.fail)
   fence.look([f'127.0.0.1:{port}'], lambda: [os.getpid()])
   fence.look(['127.0.0.1:1'], lambda: [process.pid])
   assert _greets('127.0.0.2', port)
@@ -92,7 +92,7 @@ def test_a_process_that_has_ended_is_no_failure(server):
   process, port = server
   ended = subprocess.Popen([sys.executable, '-c', ''])
   ended.wait()
-  fence = listeners.Fence(pytest.fail)
+  fence = listeners.AddressFilter(pytest.fail)
   fence.look([f'127.0.0.1:{port}'], lambda: [ended.pid])
 
 
@@ -104,7 +104,7 @@ def test_what_is_not_possible_is_said_once(server, monkeypatch):
 
   monkeypatch.setattr(os, 'pidfd_open', refuse, raising=False)
   said = []
-  fence = listeners.Fence(said.append)
+  fence = listeners.AddressFilter(said.append)
   for _ in range(2):
     fence.look([f'127.0.0.1:{port}'], lambda: [process.pid])
   assert len(said) == 1

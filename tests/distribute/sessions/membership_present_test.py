@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfplugin import distribute
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.sessions import membership
-from tfplugin.hooks.endings import task_tables
+from tfplugin.hooks.shutdown import task_tables
 from tfplugin.testing import clusters
 
 tf1 = tf.compat.v1

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tests.distribute.shards import four_shards
 from tfplugin.distribute.shards import cross_shard_strategy
-from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards import current_shards
 from tfplugin.optimizers import cross_shard
 from tfplugin.testing import devices
 
@@ -99,8 +99,8 @@ def test_cross_replica_sum_is_over_all_shards_or_the_groups_passed(behavior):
     def shard():
       index = tf.distribute.get_replica_context().replica_id_in_sync_group
       x = tf.gather(X, index)
-      return (shards_here.cross_replica_sum(x),
-              shards_here.cross_replica_sum(x, [[0, 3], [1, 2]]))
+      return (current_shards.cross_replica_sum(x),
+              current_shards.cross_replica_sum(x, [[0, 3], [1, 2]]))
     total, group = session.run(tf.nest.map_structure(
         strategy.experimental_local_results, strategy.run(shard)))
   assert total == (15.0,) * 4

@@ -13,7 +13,7 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 
 import tfplugin
-from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards import current_shards
 
 tf1 = tf.compat.v1
 
@@ -39,7 +39,7 @@ def in_graph(groups):
     table = tf1.get_variable('table', initializer=tf.zeros([4, 1]))
     train_op = make_optimizer(groups).minimize(loss_of(weight, table))
     x = tf.constant(hvd.rank() + 1.0)
-    total = shards_here.cross_replica_sum(x * x, groups)
+    total = current_shards.cross_replica_sum(x * x, groups)
     gradient, = tf.gradients(total, x)
     session.run(tf1.global_variables_initializer())
     session.run(hvd.broadcast_global_variables(0))

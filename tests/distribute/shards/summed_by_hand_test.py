@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.distribute.shards import four_shards
 from tfplugin import estimator
 from tfplugin.distribute.shards import cross_shard_strategy
-from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards import current_shards
 from tfplugin.estimator import tpu_shards
 from tfplugin.optimizers import cross_shard
 from tfplugin.testing import one_device
@@ -28,7 +28,7 @@ def test_gradients_that_are_summed_by_hand_are_summed_once(
   def make_train_op(weight, x):
     other = tf1.get_variable('other', initializer=0.0, use_resource=True)
     gradient, of_other = tf.gradients(weight * x + other * x, [weight, other])
-    total = change(shards_here.cross_replica_sum(gradient, groups))
+    total = change(current_shards.cross_replica_sum(gradient, groups))
     # The strategy sums that of `other`.
     with tf.control_dependencies([
         tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
@@ -51,7 +51,7 @@ def test_rows_of_gradients_that_are_summed_by_hand_are_summed_once(behavior):
       [rows] = tf.gradients(
           tf.reduce_sum(tf.nn.embedding_lookup(table, [index, 2])), [table])
       return tf1.train.GradientDescentOptimizer(1.0).apply_gradients(
-          [(shards_here.cross_replica_sum(rows), table)]), table
+          [(current_shards.cross_replica_sum(rows), table)]), table
 
     train_op, table = strategy.run(shard)
     session.run(tf1.global_variables_initializer())
@@ -73,7 +73,7 @@ def test_sums_by_hand_in_a_function_are_summed_once():
       index = tf.distribute.get_replica_context().replica_id_in_sync_group
       with tf.GradientTape() as tape:
         loss = weight * tf.gather(tf.constant(four_shards.GRADIENTS), index)
-      gradient = shards_here.cross_replica_sum(tape.gradient(loss, weight))
+      gradient = current_shards.cross_replica_sum(tape.gradient(loss, weight))
       sgd.apply_gradients([(gradient, weight)])
     strategy.run(shard)
 
@@ -87,7 +87,7 @@ def test_the_wrapper_sums_again_what_was_summed_by_hand(behavior):
     [gradient] = tf.gradients(weight * x, [weight])
     return cross_shard.CrossShardOptimizer(
         tf1.train.GradientDescentOptimizer(1.0)).apply_gradients(
-            [(shards_here.cross_replica_sum(gradient), weight)])
+            [(current_shards.cross_replica_sum(gradient), weight)])
   weights = four_shards.train(
       CrossShardStrategy(four_shards.CPUS), make_train_op)
   np.testing.assert_array_equal(weights, [40] * 4)
@@ -103,7 +103,7 @@ def test_an_optimizer_after_the_wrapper_does_not_sum_again(behavior):
         cross_shard.CrossShardOptimizer(sgd).apply_gradients(
             [(of_other, other)])]):
       return sgd.apply_gradients(
-          [(shards_here.cross_replica_sum(gradient), weight)])
+          [(current_shards.cross_replica_sum(gradient), weight)])
 
   weights = four_shards.train(
       CrossShardStrategy(four_shards.CPUS), make_train_op)
@@ -151,7 +151,7 @@ def _model_fn(change, sums_first):
     gradient, = (g for g, _ in cross_shard.CrossShardOptimizer(
         plain).compute_gradients(loss, [w]))
     if sums_first:
-      gradient = shards_here.cross_replica_sum(gradient)
+      gradient = current_shards.cross_replica_sum(gradient)
     return tf.estimator.EstimatorSpec(
         mode, loss=loss, train_op=plain.apply_gradients(
             [(change(gradient, w), w)], tf1.train.get_global_step()))
@@ -228,7 +228,7 @@ def test_sums_by_hand_that_a_branch_applies_are_summed_once(behavior, factor):
   """In control flow v2 the branch has placeholders for the sums."""
   def make_train_op(weight, x):
     gradient, = tf.gradients(weight * x, [weight])
-    total = shards_here.cross_replica_sum(gradient)
+    total = current_shards.cross_replica_sum(gradient)
     sgd = tf1.train.GradientDescentOptimizer(1.0)
     return tf.cond(tf.math.is_finite(total), lambda: tf.group(
         sgd.apply_gradients([(total * factor, weight)])), tf.no_op)
@@ -246,7 +246,7 @@ def test_shards_apply_sums_by_hand_in_a_branch_as_one_device(behavior, form):
     plain = tf1.train.GradientDescentOptimizer(0.5)
     (gradient, _), = cross_shard.CrossShardOptimizer(
         plain).compute_gradients(loss, [w])
-    total = shards_here.cross_replica_sum(gradient)
+    total = current_shards.cross_replica_sum(gradient)
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.cond(
         tf.reduce_all(tf.math.is_finite(total)), lambda: tf.group(
             plain.apply_gradients([(tf.clip_by_norm(total, 1.0), w)],

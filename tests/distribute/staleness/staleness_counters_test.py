@@ -17,7 +17,7 @@ def test_stale_counter_sits_beside_the_step_the_others_on_the_worker(behavior):
     counters = staleness_counters.StalenessCounters('Drop')
     with tf1.device(tf1.train.replica_device_setter(ps_tasks=2)):
       counters.create(step, '/job:worker/task:0')
-    here = counters.here()
+    here = counters.for_current_graph()
     # A colocated ref or resource has the device of the op it sits with.
     groups = here.stale_counter.op.colocation_groups()
     assert (here.stale_counter.device == '/job:ps/task:1'
@@ -44,7 +44,7 @@ def test_each_graph_has_its_own(behavior):
       step = tf1.train.get_or_create_global_step()
       counters.create(step)
       counters.create(step)
-      seen.append(counters.here().stale_counter)
+      seen.append(counters.for_current_graph().stale_counter)
       assert len(tf1.global_variables()) == 2
   assert seen[0] is not seen[1]
 
@@ -54,4 +54,4 @@ def test_reading_before_creation_names_the_call(behavior):
     counters = staleness_counters.StalenessCounters('Drop')
     assert counters.variables() == []
     with pytest.raises(RuntimeError, match='call .minimize'):
-      counters.here()
+      counters.for_current_graph()

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Number and cluster of a worker that joins the run of another launch.
 
-A parameter server of the run says what the cluster is, and keeps the record
-through which the worker gets a number that no other worker has.
+A parameter server of the run publishes the cluster. Its record gives the worker
+a number that no other worker has.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tfplugin.distribute.sessions import membership
 from tfplugin.events import clock
 from tfplugin.events import event_files
 from tfplugin.events import event_log
-from tfplugin.hooks.endings import chief_report
-from tfplugin.hooks.endings import task_tables
+from tfplugin.hooks.shutdown import chief_report
+from tfplugin.hooks.shutdown import task_tables
 
 _POLL_SECS = 0.2
 _REACH_SECS = 5.0

@@ -122,8 +122,8 @@ def amounts_of(pods: Pods, job: str) -> Mapping[str, str]:
 
 def _resources(text: str) -> tuple[str, dict[str, str]]:
   """Returns the job, or 'all', of a text, and its resources by name."""
-  who, _, told = text.partition('=')
-  pairs = [part.partition('=')[::2] for part in told.split(',')]
+  who, _, amounts = text.partition('=')
+  pairs = [part.partition('=')[::2] for part in amounts.split(',')]
   if who not in (*_REPLICAS, _ALL) or not all(
       key and _QUANTITY.fullmatch(value) for key, value in pairs):
     raise ValueError('`resources` must name a job '

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from tfplugin import _socket_filters
 
 
-class Fence:
+class AddressFilter:
   """Watcher that restricts each new server of a run to its address."""
 
   def __init__(self, say: Callable[[str], None]):

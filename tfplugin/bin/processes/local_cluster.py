@@ -115,7 +115,7 @@ class LocalCluster:
     self._grace_secs = grace_secs
     self._tf_config = tf_config or {}
     self._first_failure: tuple[role_process.Role, str] | None = None
-    self._meeting_port = str(ports.pick_free(1)[0])
+    self._horovod_port = str(ports.pick_free(1)[0])
     self._mark = uuid.uuid4().hex
     self._guard: subprocess.Popen | None = None
     self._spare: spare_lib.Spare | None = None
@@ -147,8 +147,8 @@ class LocalCluster:
     `cluster` becomes TF_CONFIG; an empty one starts a process that trains
     alone, without TF_CONFIG. `cpus` None allows any CPU.
     """
-    env = {**self._horovod_variables(cluster), **os.environ, **clock.variables(),
-           **(environment or {})}
+    env = {**self._horovod_variables(cluster), **os.environ,
+           **clock.variables(), **(environment or {})}
     env.pop('TF_CONFIG', None)
     if cluster:
       env['TF_CONFIG'] = cluster_config.encode(cluster, task,
@@ -164,7 +164,8 @@ class LocalCluster:
     self._tell_guard('watch', role)
     return role
 
-  def _horovod_variables(self, cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
+  def _horovod_variables(self, cluster: Mapping[str, Sequence[str]],
+                         ) -> dict[str, str]:
     """Returns the variable for Horovod; none if other machines choose too."""
     # A worker that joins knows its own number and address alone.
     of_jobs = [addresses.values() if isinstance(addresses, Mapping) else
@@ -172,7 +173,7 @@ class LocalCluster:
     hosts = {address.rpartition(':')[0]
              for addresses in of_jobs for address in addresses}
     return {} if len(hosts) > 1 else {
-        cluster_config.HOROVOD_PORT_VARIABLE: self._meeting_port}
+        cluster_config.HOROVOD_PORT_VARIABLE: self._horovod_port}
 
   def rounds(self) -> Iterator[set[str]]:
     """Yields the jobs of running roles ten times a second, until none runs.

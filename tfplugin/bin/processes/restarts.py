@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from tfplugin.bin import command_line
 from tfplugin.faults import language
-from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.shutdown import lost_peers
 
 NEVER = 'never'
 ON_FAILURE = 'on_failure'

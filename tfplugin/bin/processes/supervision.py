@@ -27,7 +27,7 @@ from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
 from tfplugin.faults import language
-from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.shutdown import task_records
 
 _REPORT_AFTER_SECS = 5.0
 
@@ -42,7 +42,7 @@ class Settings:
     keep_going: Whether the run continues without a lost worker.
     stall_limit: The longest time without a step in seconds; 0: no limit.
     grace_secs: Seconds from SIGTERM to SIGKILL.
-    is_fenced: Whether each server is reachable at its own address alone.
+    is_restricted: Whether each server is reachable at its own address alone.
     left_behind_secs: How long a worker may run after the chief and the
       parameter servers have ended.
     tf_config: Further keys of the TF_CONFIG of each task.
@@ -57,7 +57,7 @@ class Settings:
   keep_going: bool = True
   stall_limit: float = 0.0
   grace_secs: float = 30.0
-  is_fenced: bool = True
+  is_restricted: bool = True
   left_behind_secs: float = 60.0
   tf_config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   inject: str = ''
@@ -82,7 +82,7 @@ class SupervisedRun:
     self._settings = settings
     self._addresses = addresses
     self._say = say
-    self._fence = listeners.Fence(say)
+    self._fence = listeners.AddressFilter(say)
     self._states = task_states.TaskStates(settings.model_dir,
                                           [task.name for task in tasks])
     self._stalls = watches.StallWatch(self._states, settings.stall_limit,
@@ -209,7 +209,7 @@ class SupervisedRun:
   def _restrict_servers(self) -> None:
     addresses = [role.address for role in self.cluster.roles
                  if role.address and role.status is None]
-    if self._settings.is_fenced and addresses:
+    if self._settings.is_restricted and addresses:
       self._fence.look(addresses, self.cluster.processes)
 
   def _handle_restart(self, role: role_process.Role, delay: float) -> None:

@@ -166,9 +166,9 @@ def goal(states: Mapping[str, State]) -> int | None:
 
   The newest event counts: a later run may end at another step.
   """
-  told = [(state.last.time, state.details['max_steps'])
-          for state in states.values() if 'max_steps' in state.details]
-  return max(told)[1] if told else None
+  found = [(state.last.time, state.details['max_steps'])
+           for state in states.values() if 'max_steps' in state.details]
+  return max(found)[1] if found else None
 
 
 def describe_stop(states: Mapping[str, State]) -> str:
@@ -204,14 +204,14 @@ class TaskStates:
 
   def update(self) -> None:
     """Reads the events that were written since the last call."""
-    told = set()
+    updated = set()
     for path in self._paths():
       events, self._read[path] = event_files.read_on(
           path, self._read.get(path, 0))
       for event in events:
         self._take(event)
-        told.add(event.task)
-    for task in told:
+        updated.add(event.task)
+    for task in updated:
       self._compare_clocks(self.states[task])
     self._is_live = True
 

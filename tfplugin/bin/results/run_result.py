@@ -107,8 +107,8 @@ def rows(result: Result) -> list[tuple[str, str]]:
            ('wall time', f'{result.wall_secs:.1f} s')]
   for name, last in result.roles.items():
     table.append((name, _role(name, last, result)))
-  table += [(name, _fate(name, result)) for name in result.restarts
-            if name not in result.roles and _fate(name, result)]
+  table += [(name, _outcome(name, result)) for name in result.restarts
+            if name not in result.roles and _outcome(name, result)]
   table += [(name, f'{value:.6g}') for name, value in result.figures.items()]
   return table
 
@@ -136,10 +136,10 @@ def _role(name: str, last: record.Sample | None, result: Result) -> str:
     text = f'{last.num_steps} step{"s" if last.num_steps != 1 else ""}'
   if name in result.start_secs:
     text += f', the first after {result.start_secs[name]:.1f} s'
-  return '; '.join(filter(None, [text, _fate(name, result)]))
+  return '; '.join(filter(None, [text, _outcome(name, result)]))
 
 
-def _fate(name: str, result: Result) -> str:
+def _outcome(name: str, result: Result) -> str:
   """Returns the restarts and the loss of a task in words; empty without any."""
   parts = []
   if result.restarts.get(name):

@@ -120,22 +120,22 @@ def _numbers(state: task_states.State) -> dict[str, str]:
   if status is not None and (state.last is None or
                              status.time >= state.last.time):
     step = status.step
-  told = {'step': '' if step is None else str(step),
-          'steps/s': '' if rate is None else f'{rate:.1f}'}
-  told.update(figures_of(state))
+  figures = {'step': '' if step is None else str(step),
+             'steps/s': '' if rate is None else f'{rate:.1f}'}
+  figures.update(figures_of(state))
   if status is not None:
-    told['loss'] = f'{status.loss:.4f}'
-  return told
+    figures['loss'] = f'{status.loss:.4f}'
+  return figures
 
 
 def _counted(details: Mapping[str, float]) -> dict[str, str]:
-  told = {}
+  figures = {}
   made = sum(details.get(name, 0) for name in ('num_dropped', 'num_applied'))
   if made:
-    told['dropped'] = f'{details.get("num_dropped", 0) / made:.1%}'
+    figures['dropped'] = f'{details.get("num_dropped", 0) / made:.1%}'
   if 'num_exchanges' in details:
-    told['exchanges'] = str(details['num_exchanges'])
-  return told
+    figures['exchanges'] = str(details['num_exchanges'])
+  return figures
 
 
 def _does(task: str, state: task_states.State, now: float) -> str:

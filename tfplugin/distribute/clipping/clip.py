@@ -60,8 +60,8 @@ def clip(parts: Sequence[tf.Variable], axes: Sequence[int],
   along one of `axes`. A slice over several parts is measured as a whole.
   `axes`, not negative, are the dimensions that one slice extends over.
 
-  `ids` selects rows, as integers of shape `[num_ids]`; None means all rows. All
-  rows are clipped, whatever `ids` is, where a slice extends over them: if 0 is
+  `ids` selects rows, as integers of shape `[num_ids]`; None means all rows. If
+  a slice extends over the rows, all of them are clipped with any `ids`: if 0 is
   in `axes`, or for several parts. With `ids` the
   cost depends on their number, not on the variable's size. An id that occurs k
   times is measured k times, and each time the same value is written. The clip
@@ -209,8 +209,8 @@ def rewrite_rows(variable: tf.Variable, positions: tf.Tensor,
 
   The rows are written in blocks, so that no further memory of the variable's
   size is used. If all rows are rewritten, one assignment is faster. A row is
-  written from a read just before the write, so that two workers that clip it at
-  the same time do not shrink it twice. Returns a scalar that depends on the
+  written from a read just before the write. So two workers that clip it at the
+  same time do not shrink it twice. Returns a scalar that depends on the
   writes.
 
   Example:
@@ -293,7 +293,7 @@ def call_by_shape(key: Hashable, fn: Callable[..., tuple[tf.Tensor, ...]],
     if (is_eager or branching.is_reference(variable) or
         _tf_internals.is_compiled()):
       return fn(variable, *inputs)
-    functions = _functions.here(dict)
+    functions = _functions.for_current_graph(dict)
     if key not in functions:
       functions[key] = tf.function(fn, autograph=False)
     # TensorFlow builds a function again for other devices.

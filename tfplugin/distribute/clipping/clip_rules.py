@@ -136,7 +136,7 @@ def warn_of_unused(rules: Iterable[Rule], variables: Sequence[tf.Variable],
                    updater: str, remedy: str) -> None:
   """Warns about rules of which no variable is updated, and so none clipped.
 
-  `variables` are those that the rules may select, `updater` who updates them.
+  The rules may select `variables`, which `updater` updates.
   """
   for rule in rules:
     names = [name_of(v) for v in unique(variables) if rule.selects(v)]

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_config
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
@@ -21,6 +20,7 @@ from tfplugin.distribute.clipping import clip
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.updates import intercepted_updates
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.variables import mirrored_variables
 from tfplugin.ops import norm_clipping
 
@@ -214,7 +214,8 @@ def _living(references) -> list[tf.Variable]:
   return [variable for variable in found if variable is not None]
 
 
-class ClippingExtended(intercepted_updates.InterceptedUpdates, untuned_inputs.UntunedInputs):
+class ClippingExtended(intercepted_updates.InterceptedUpdates,
+                       untuned_inputs.UntunedInputs):
   """Mixin before the extended class of a strategy.
 
   Every update of an optimizer calls `_update` with a function that updates one
@@ -230,7 +231,7 @@ class ClippingExtended(intercepted_updates.InterceptedUpdates, untuned_inputs.Un
     self._clip_states = per_graph.PerGraph()
 
   def _clip_state(self) -> ClippingState:
-    return self._clip_states.here(ClippingState)
+    return self._clip_states.for_current_graph(ClippingState)
 
   def _create_variable(self, next_creator, **kwargs):
     variable = super()._create_variable(next_creator, **kwargs)
@@ -294,8 +295,8 @@ class ClippingExtended(intercepted_updates.InterceptedUpdates, untuned_inputs.Un
     components, results = updated
     ids = None if self._clip_all_rows else clip.touched_ids(args)
     done = [r for r in tf.nest.flatten(list(results)) if r is not None]
-    with tf.control_dependencies(done), optimizer_interception.OF_RULES.recording(
-        components):
+    with tf.control_dependencies(done), (
+        optimizer_interception.OF_RULES.recording(components)):
       clipped = clip.clip(components, axes, self._clip_norm, ids).operation
     if not isinstance(result, (tf.Variable, tf.Tensor)):
       return clipped

@@ -172,7 +172,7 @@ def _local_devices(devices, resolver) -> Sequence[str] | None:
   return devices
 
 
-class ElasticAverageExtended(elastic_steps.ElasticSteps,
+class ElasticAverageExtended(elastic_steps.ElasticExtendedMixin,
                              parameter_server_base.ParameterServerExtended):
   """StrategyExtended with copies on the worker and centres on a ps."""
 
@@ -180,7 +180,7 @@ class ElasticAverageExtended(elastic_steps.ElasticSteps,
 
   def _create_exchange(self):
     if self._in_multi_worker_mode():
-      self._signals.here(lambda: first_values.create_signal(
+      self._signals.for_current_graph(lambda: first_values.create_signal(
           self.parameter_devices[0], self.experimental_should_init,
           is_awaited=not self._settings.synchronous))
     return super()._create_exchange()

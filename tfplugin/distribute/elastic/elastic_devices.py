@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import context_values
 from tfplugin.distribute import parameter_server_base
-from tfplugin.distribute import per_graph
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
@@ -24,7 +24,7 @@ tf1 = tf.compat.v1
 Role = elastic_variables.Role
 
 # Whether replicas compute with the centres instead of their copies.
-_reads_centers = per_graph.ContextValue(False)
+_reads_centers = context_values.ContextValue(False)
 
 
 class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
@@ -88,7 +88,7 @@ class ElasticReplicatedVariable(_tf_internals.MirroredVariable):
         (self.center, *self.values), self.center, self.name.split(':')[0])
 
 
-class ElasticDevicesExtended(elastic_steps.ElasticSteps,
+class ElasticDevicesExtended(elastic_steps.ElasticExtendedMixin,
                              mirrored_variables.MirroredInGraph,
                              intercepted_updates.InterceptedUpdates,
                              untuned_inputs.UntunedInputs,
@@ -136,8 +136,8 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
   def _create_copies(self, create_copy, **kwargs):
     kwargs.update(synchronization=tf.VariableSynchronization.ON_WRITE)
     with tf1.name_scope(None):
-      # Skip `ElasticSteps`, whose `_create_variable` calls this method.
-      copies = super(elastic_steps.ElasticSteps, self)._create_variable(
+      # Skip `ElasticExtendedMixin`, whose `_create_variable` calls this method.
+      copies = super(elastic_steps.ElasticExtendedMixin, self)._create_variable(
           create_copy, **kwargs)
     copies.__class__ = ElasticReplicatedVariable
     _tf_internals.make_sliceable(copies)
@@ -172,7 +172,7 @@ class ElasticDevicesExtended(elastic_steps.ElasticSteps,
 
   def _call_for_each_replica(self, fn, args, kwargs):
     if _tf_internals.is_keras_inference(fn):
-      fn = _reads_centers.being(True)(fn)  # Uses the centre.
+      fn = _reads_centers.set_to(True)(fn)  # Uses the centre.
     # A replica's thread that calls replicas again must not wait for the first
     # call, which waits for it.
     if self._is_in_step:

@@ -15,17 +15,17 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
-from tfplugin.distribute.updates import conditional_update
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.updates import optimizer_interception
-from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
+from tfplugin.distribute import training_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.updates import conditional_update
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
 from tfplugin.ops import wire_types
@@ -71,7 +71,7 @@ class Exchange:
     self.local_step, self._use_locking = local_step, use_locking
     self._settings, self._num_worker = settings, num_worker
     if settings.moving_rate is None and not settings.follows_workers:
-      notes = per_graph.current()
+      notes = training_graph.current()
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self.turns = elastic_pairs.StepTurns()
@@ -86,8 +86,8 @@ class Exchange:
     self.runs = [self._overlapped] if settings.overlap else []
     self._is_in_graph = not tf.executing_eagerly()
     if self._is_in_graph:
-      per_graph.of(local_step.graph).add_count(
-          local_step, per_graph.EXCHANGES, settings.communication_period)
+      training_graph.of(local_step.graph).add_count(
+          local_step, training_graph.EXCHANGES, settings.communication_period)
     self.begin_step()
 
   def begin_step(self) -> None:
@@ -98,7 +98,7 @@ class Exchange:
     self.counters, self._counts_in = [], None
     self.has_gradients = self._is_certain = self._is_marked = False
     self._moved, self._made, self._separate = set(), [], None
-    self._context = branching.here()
+    self._context = branching.current_branch()
 
   @property
   def pairs(self) -> list[elastic_pairs.Pair]:
@@ -124,10 +124,10 @@ class Exchange:
     self._pairs.update({copy.ref(): pair for pair in pairs
                         for copy in pair.copies})
     for pair in pairs if self._is_in_graph else ():
-      notes = per_graph.of(self.local_step.graph)
+      notes = training_graph.of(self.local_step.graph)
       notes.copies[pair.center.op.name] = pair.center, pair.local
       if pair.trainable:
-        notes.add_figure(per_graph.DISTANCE, pair.local, pair.center)
+        notes.add_figure(training_graph.DISTANCE, pair.local, pair.center)
 
   def end_of_model_fn(self, train_ops: Sequence,
                       state: Collection[str]) -> tf.Operation:
@@ -185,7 +185,7 @@ class Exchange:
 
   def _marks(self) -> list:
     """Returns the op that marks the step, if this is a branch of the step."""
-    if self._context == branching.here():
+    if self._context == branching.current_branch():
       self._is_certain = True
       return []
     if self._settings.update_order == 'elastic_first':
@@ -214,7 +214,7 @@ class Exchange:
 
   def count(self, step: tf.Variable, advance: Callable[[], Any]) -> None:
     """Makes the exchange advance `step`; all calls are in one branch."""
-    here = branching.here()
+    here = branching.current_branch()
     if self.counters and here != self._counts_in:
       raise RuntimeError(
           "With `count_steps='communications'` the optimizers of a step that "
@@ -235,9 +235,10 @@ class Exchange:
     ends = graph_order.operations_of(train_ops)
     # A program may advance the counter itself; it then counts local steps.
     counters = [(step, advance) for step, advance in self.counters
-                if not any(optimizer_interception.OF_RULES.unaudited(ends, step))]
+                if not any(
+                    optimizer_interception.OF_RULES.unaudited(ends, step))]
     if counters:
-      per_graph.current().step_counts_exchanges = True
+      training_graph.current().step_counts_exchanges = True
     with tf1.control_dependencies(train_ops):
       # If only branches apply gradients: whether one has, since the last step.
       # Hooks may run the optimizers, in runs of their own.
@@ -272,7 +273,7 @@ class Exchange:
       make = functools.partial(self._new_exchange, new, counters, is_counted)
       with tf1.control_dependencies(ends):
         begun = make()
-      with placement.only_on(self.local_step.device):
+      with placement.device_override(self.local_step.device):
         begun = tf.identity(begun)
       self._made.append((new, begun, ends, make))
     return [begun for _, begun, *_ in self._made]

@@ -117,7 +117,7 @@ class Pair:
 
 def penalized(gradient: types.Gradient, copy: tf.Variable, pair: Pair,
               rho: elastic.Rate) -> types.Gradient:
-  """Returns `gradient`, None for 0, plus that of the exploration penalty."""
+  """Adds the gradient of the exploration penalty to `gradient`; None is 0."""
   pair.keep_local_center(rho)
   if pair.local_center is None or not elastic.is_penalty(rho):
     return gradient
@@ -146,7 +146,7 @@ def worker_state(pairs: Sequence[Pair], rho: elastic.Rate,
 
 def read(variable: tf.Variable, rows: tf.Tensor | None = None) -> tf.Tensor:
   """Returns a variable, or some `rows` of it, read on the variable's device."""
-  with placement.only_on(variable.device):
+  with placement.device_override(variable.device):
     return (variable.read_value() if rows is None else
             branching.read_rows(variable, rows))
 
@@ -161,7 +161,7 @@ def read_if(turn: tf.Tensor | None, variable: tf.Variable,
 def write(variable: tf.Variable, how: str, value: tf.Tensor,
           rows: tf.Tensor | None = None, **kwargs):
   """Assigns as `how`, 'add', 'sub' or 'update', on the variable's device."""
-  with placement.only_on(variable.device):
+  with placement.device_override(variable.device):
     if rows is not None:
       return getattr(variable, f'scatter_{how}')(tf.IndexedSlices(value, rows))
     assign = 'assign' if how == 'update' else f'assign_{how}'
@@ -173,7 +173,7 @@ def write_if(turn: tf.Tensor | None, variable: tf.Variable, value: tf.Tensor,
   """Assigns a value if it is the `turn`; None: in any case."""
   if turn is None:
     return write(variable, 'update', value, rows)
-  with placement.only_on(variable.device):
+  with placement.device_override(variable.device):
     return branching.cond(
         turn, lambda: branching.done([write(variable, 'update', value, rows)]),
         updated=[variable])
@@ -204,12 +204,12 @@ class Turn:
     self.pairs, self.is_fixed = set(pairs), is_fixed
     self.variable = placement.worker_variable(
         lambda: tf.zeros([], tf.int64), 'elastic_average/turns', device)
-    with tf.init_scope(), placement.only_on(device):
+    with tf.init_scope(), placement.device_override(device):
       self._before = self.variable.read_value()  # Once in a run.
 
   def take(self, due: tf.Tensor) -> tf.Tensor:
     """Returns whether it is the call's turn; it asks if it is `due`."""
-    with placement.only_on(self.variable.device):
+    with placement.device_override(self.variable.device):
       # In the current graph: a branch of v2 waits for no op outside of it.
       before = tf.identity(self._before)
 
@@ -220,7 +220,7 @@ class Turn:
       return tf.equal(asked, before)
 
     with tf1.control_dependencies([before]), (
-        placement.only_on(self.variable.device)):
+        placement.device_override(self.variable.device)):
       return tf.cond(tf.identity(due), ask, lambda: tf.constant(False))
 
 

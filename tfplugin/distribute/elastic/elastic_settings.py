@@ -189,7 +189,7 @@ class ElasticSettings(ElasticOptions):
   @classmethod
   def of(cls, form: Callable, options: ElasticOptions | None,
          keywords: Mapping[str, Any], **defaults: Any) -> ElasticSettings:
-    """Returns the `options` of a form, or those that its `keywords` make.
+    """Returns the `options` of a form, or makes them from its `keywords`.
 
     With `options`, each of the `keywords` must be the default of `form`'s.
     `defaults` are for keywords that are left out.
@@ -224,13 +224,13 @@ class ElasticSettings(ElasticOptions):
 
   @property
   def follows_workers(self) -> bool:
-    """Whether the rate follows the number of workers that are present."""
+    """True if the rate follows the number of workers that are present."""
     return (self.moving_rate is None and self.num_worker is None and
             membership.read().is_open)
 
   @property
   def may_be_separate(self) -> bool:
-    """Whether an exchange can be a session run without values of the step."""
+    """True if an exchange can be a session run without values of the step."""
     return self.update_order == 'gradient_first' and not tf.is_tensor(
         self.moving_rate)
 

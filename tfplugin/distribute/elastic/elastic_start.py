@@ -50,7 +50,7 @@ class StartBarrier:
   def __init__(self, num_tasks: int, device: str):
     """Makes the queues of `num_tasks` tasks on a parameter server's device."""
     self._device = device
-    with placement.only_on(device), tf1.control_dependencies(None):
+    with placement.device_override(device), tf1.control_dependencies(None):
       self._queues = [
           tf.queue.FIFOQueue(
               # A token of a failed task and one of its successor fit in.
@@ -66,13 +66,13 @@ class StartBarrier:
       with tf.control_dependencies([queue.enqueue(True)]):
         return tf.constant(True)
 
-    with placement.only_on(self._device):
+    with placement.device_override(self._device):
       return tf.group(
           tf1.cond(tf.equal(queue.size(), 0), put, lambda: tf.constant(False)))
 
   def arrived(self) -> tf.Tensor:
     """Returns a bool tensor of shape [num_tasks]: whether a task is ready."""
-    with placement.only_on(self._device):
+    with placement.device_override(self._device):
       return tf.stack([queue.size() > 0 for queue in self._queues])
 
   def wait(self, task_index: int, time_limit_secs: float) -> tf.Operation:
@@ -199,7 +199,7 @@ def follow_warm_starts(pairs: Sequence[elastic_pairs.Pair]) -> None:
 def value_or_initial(center: tf.Variable) -> tf.Tensor:
   """Returns a centre's value, or its initial one before initialisation."""
   initial = center.initial_value  # Raises an error in eager mode.
-  with tf.init_scope(), placement.only_on(center.device):
+  with tf.init_scope(), placement.device_override(center.device):
     return branching.cond(
         tf1.is_variable_initialized(center), center.read_value,
         lambda: tf.identity(initial), [center])
@@ -276,7 +276,7 @@ def local_init_op(scaffold: tf1.train.Scaffold | None,
 
 
 def _start_in_one_run(init_op, pairs) -> None:
-  """Lets `init_op` initialise copies in the same run as their centres."""
+  """Makes `init_op` initialise copies in the same run as their centres."""
   run = graph_order.upstream(graph_order.operations_of([init_op]))
   for pair in pairs:
     for variable in (*pair.copies, pair.local_center):

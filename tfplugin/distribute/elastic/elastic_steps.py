@@ -14,7 +14,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
@@ -26,6 +25,7 @@ from tfplugin.distribute.elastic import elastic_variables
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
 from tfplugin.distribute.updates import intercepted_updates
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.ops import elastic
 from tfplugin.ops import nonfinite
 
@@ -34,7 +34,7 @@ tf1 = tf.compat.v1
 Role = elastic_variables.Role
 
 
-class ElasticSteps(intercepted_updates.InterceptedUpdates):
+class ElasticExtendedMixin(intercepted_updates.InterceptedUpdates):
   """Mixin that makes each replica call of an extended class one step.
 
   The extended class provides the centre's device (`_on_server`) and the
@@ -62,10 +62,10 @@ class ElasticSteps(intercepted_updates.InterceptedUpdates):
     role = elastic_variables.role_of(kwargs, self._settings.statistics)
     if role is Role.STATE:
       state = self._create_state(next_creator, **kwargs)
-      self._states.here(set).update(
+      self._states.for_current_graph(set).update(
           each.name.partition(':')[0] for each in self._local_results(state))
       return state
-    exchange = self._exchanges.here()
+    exchange = self._exchanges.for_current_graph()
     is_late = exchange is not None and exchange.is_built and (
         tf.distribute.in_cross_replica_context())  # A hook makes it.
     if role is not Role.ELASTIC or is_late:
@@ -102,9 +102,9 @@ class ElasticSteps(intercepted_updates.InterceptedUpdates):
 
   def _exchange(self) -> elastic_exchange.Exchange:
     """Returns the exchange of the current graph, made on first use."""
-    exchange = self._exchanges.here()
+    exchange = self._exchanges.for_current_graph()
     if exchange is None:
-      exchange = self._exchanges.here(self._create_exchange)
+      exchange = self._exchanges.for_current_graph(self._create_exchange)
       if tf1.executing_eagerly_outside_functions():
         exchange.begin_step()  # In the current `tf.function`, if any.
     return exchange
@@ -117,15 +117,15 @@ class ElasticSteps(intercepted_updates.InterceptedUpdates):
   def _call_for_each_replica(self, fn, args, kwargs):
     if self._is_in_step:  # An optimizer with a loss scale calls replicas again.
       return super()._call_for_each_replica(fn, args, kwargs)
-    if self._exchanges.here() is not None:
+    if self._exchanges.for_current_graph() is not None:
       self._exchange().begin_step()
     if self._settings.on_nonfinite != nonfinite.APPLY:
-      fn = self._looking_at_gradients(fn)
+      fn = self._with_finite_check(fn)
     if self._alone is not None:  # On parameter servers the base class does it.
       fn = branching.with_merges_in_branches(
           self._container_strategy(), fn, self._alone)
     result = super()._call_for_each_replica(fn, args, kwargs)
-    exchange = self._exchanges.here()
+    exchange = self._exchanges.for_current_graph()
     has_train_op = getattr(result, 'train_op', None) is not None
     if exchange is None or not (
         exchange.has_gradients or exchange.counters or has_train_op):
@@ -137,13 +137,13 @@ class ElasticSteps(intercepted_updates.InterceptedUpdates):
         expand_composites=True))
     return self._end_step(exchange, result)
 
-  def _looking_at_gradients(self, fn):
+  def _with_finite_check(self, fn):
     """Returns `fn` with optimizers that apply only finite gradients."""
 
     def looking(*args, **kwargs):
       with optimizer_interception.Interception(
-          lambda optimizer: _Looking(optimizer, self._exchange),
-          _Looking).active():
+          lambda optimizer: _FiniteChecked(optimizer, self._exchange),
+          _FiniteChecked).active():
         return fn(*args, **kwargs)
 
     return looking
@@ -175,7 +175,7 @@ class ElasticSteps(intercepted_updates.InterceptedUpdates):
 
   def _step_is_built(self, result):
     super()._step_is_built(result)
-    exchange = self._exchanges.here()
+    exchange = self._exchanges.for_current_graph()
     if exchange is not None and elastic.is_penalty(self._settings.rho):
       self.refuse_unaudited(result, exchange.trained, elastic_exchange.AUDITED)
 
@@ -192,7 +192,8 @@ class ElasticSteps(intercepted_updates.InterceptedUpdates):
         self._local_results(getattr(result, field, None))
         for field in ('loss', 'train_op')))
     changed = {'train_op': exchange.end_of_model_fn(
-        self._local_results(result.train_op), self._states.here(set))}
+        self._local_results(result.train_op),
+        self._states.for_current_graph(set))}
     exchange.is_built = True
     if hasattr(result, 'training_hooks'):
       changed['training_hooks'] = first_values.around(
@@ -208,7 +209,7 @@ class ElasticSteps(intercepted_updates.InterceptedUpdates):
 
   def _first_hooks(self, exchange, pairs) -> list:
     """Returns the hook for values that are written before the first step."""
-    signal = self._signals.here()
+    signal = self._signals.for_current_graph()
     waits = signal is not None and self._settings.synchronous
     return first_values.hooks_of(
         pairs, exchange.local_step.device, signal,
@@ -257,7 +258,7 @@ class ElasticSteps(intercepted_updates.InterceptedUpdates):
     return update(var, fn, args, kwargs, group)
 
 
-class _Looking:
+class _FiniteChecked:
   """Optimizer of a replica that checks its gradients first."""
 
   def __init__(self, optimizer, exchange):

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import context_values
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
@@ -34,7 +35,7 @@ _TAKEN = ('trainable', 'collections', 'constraint', 'synchronization',
 _copies = per_graph.PerGraph()
 # The current maker of variables: None for a model, a scope for the state of an
 # optimizer, and `_PAIRING` for a centre and its copy, which scopes ignore.
-_maker = per_graph.ContextValue(None)
+_maker = context_values.ContextValue(None)
 _PAIRING = object()
 
 
@@ -104,15 +105,15 @@ def copy_of(center: tf.Variable, **kwargs: Any) -> LocalCopy:
 
 
 def note_copies(variable: tf.Variable, copies: Sequence[tf.Variable]) -> None:
-  """Lets a `tf.custom_gradient` find `variable` by the handles of its copies.
+  """Shows `variable` to `tf.custom_gradient` by the handles of its copies.
 
   They are no global variables, among which TensorFlow searches in a graph.
   """
   if not tf1.executing_eagerly_outside_functions():
     _tf_internals.find_in_custom_gradients(
-        lambda name: (_copies.here() or {}).get(name))
-    _copies.here(dict).update((getattr(copy, 'handle', copy).op.name, variable)
-                              for copy in copies)
+        lambda name: (_copies.for_current_graph() or {}).get(name))
+    _copies.for_current_graph(dict).update(
+        (getattr(copy, 'handle', copy).op.name, variable) for copy in copies)
 
 
 class LocalCopy(_tf_internals.ResourceVariable):
@@ -266,16 +267,16 @@ class ElasticScope:
   @contextlib.contextmanager
   def local_state(self) -> Iterator[None]:
     """Makes every variable inside it optimizer state, on the worker."""
-    with self.scope(), _maker.being(self):
+    with self.scope(), _maker.set_to(self):
       yield
 
   def _create_state(self, next_creator: Callable, **kwargs):
-    if per_graph.is_shared.get():
+    if context_values.is_shared.get():
       return next_creator(**kwargs)
     collections = kwargs.get('collections') or ()
     if not self._saves_state:  # Then the worker initialises it again.
       kwargs['collections'] = localized(collections)
-    with placement.only_on(self.worker_device):
+    with placement.device_override(self.worker_device):
       variable = elastic_start.create_state(next_creator, self.pairs, **kwargs)
     if tf1.GraphKeys.LOCAL_VARIABLES not in collections:
       self.state.append(variable)
@@ -289,17 +290,17 @@ class ElasticScope:
       return next_creator(**kwargs)
     role = role_of(kwargs, self.statistics)
     if role is Role.LOCAL:
-      with placement.only_on(self.worker_device):
+      with placement.device_override(self.worker_device):
         return next_creator(**kwargs)
     if role is Role.ELASTIC and (
         _tf_internals.is_trainable(kwargs) or not self.has_statistics):
-      with _maker.being(_PAIRING):
+      with _maker.set_to(_PAIRING):
         variable = self._create_pair(next_creator, **kwargs)
       note_copies(variable, [variable])
       return variable
     # A moving average asks for the device of its variable, which may be local.
     # On this worker, the others would wait forever for its initialisation.
-    with placement.as_within(self._devices):
+    with placement.outer_devices(self._devices):
       return next_creator(**kwargs)
 
   def _create_pair(self, next_creator: Callable, **kwargs) -> tf.Variable:
@@ -323,7 +324,7 @@ class CopyScope(ElasticScope):
   @functools.cached_property
   def exchange(self) -> elastic_exchange.Exchange:
     """The exchange of the graph, made with the first update."""
-    with tf.init_scope(), placement.only_on(self.worker_device):
+    with tf.init_scope(), placement.device_override(self.worker_device):
       # The first centre of every worker's graph is on the same server.
       servers = [pair.center.device for pair in self.pairs] or ['']
       return elastic_exchange.Exchange(
@@ -334,11 +335,11 @@ class CopyScope(ElasticScope):
     kwargs['use_resource'] = True
     # Not in the body of a loop, which may make a variable.
     with tf.init_scope():
-      with placement.as_within(self._devices):
+      with placement.outer_devices(self._devices):
         center = center_of(next_creator, kwargs)
       if not center.dtype.is_floating:
         return center
-      with placement.only_on(self.worker_device):
+      with placement.device_override(self.worker_device):
         copy = copy_of(center, **copy_arguments(kwargs))
     self._pairs[copy.ref()] = elastic_pairs.Pair(
         (copy,), center, copy.trainable)

@@ -88,7 +88,7 @@ def seen_of(pair: elastic_pairs.Pair, wire: Wire | None = None,
             moving_rate: elastic.Rate = 1.0) -> Seen:
   """Returns the centre's value, at the centre's device."""
   rows = _touched_rows(pair, moving_rate)
-  with placement.only_on(pair.center.device):
+  with placement.device_override(pair.center.device):
     parts = _parted(elastic_pairs.read(pair.center, rows), sizes)
     if is_rounded(pair, wire):
       parts = [wire_types.encode(part, wire.dtype, wire.dither)
@@ -111,7 +111,7 @@ def differences_of(pair: elastic_pairs.Pair, moving_rate: elastic.Rate,
     return _rounded_differences(pair, moving_rate, wire, seen, turn)
   differences = []
   for copy in pair.copies:
-    with placement.only_on(copy.device):
+    with placement.device_override(copy.device):
       parts = _parted(elastic_pairs.read(copy, seen.rows), seen.sizes)
       differences.append([
           elastic.elastic_difference(own, center, moving_rate)
@@ -138,7 +138,7 @@ def _rounded_differences(pair, moving_rate, wire, seen, turn):
 
   In both the sum of copy, centre and feedback is constant.
   """
-  with placement.only_on(pair.local.device):
+  with placement.device_override(pair.local.device):
     own = _parted(elastic_pairs.read(pair.local, seen.rows), seen.sizes)
     owed = [0] * len(own) if pair.feedback is None else _parted(
         elastic_pairs.read_if(turn, pair.feedback, seen.rows), seen.sizes)
@@ -190,7 +190,8 @@ def move(pair: elastic_pairs.Pair, differences: Differences,
   # buffer changes. A resource variable needs no control dependency, which would
   # be an extra message.
   first = kept if branching.is_reference(pair.center) else []
-  with tf1.control_dependencies(first), placement.only_on(pair.center.device):
+  with tf1.control_dependencies(first), (
+      placement.device_override(pair.center.device)):
     moves += [*kept, elastic_pairs.write(
         pair.center, 'add', _arriving(pair, differences), rows,
         use_locking=use_locking)]
@@ -235,7 +236,7 @@ def _joined(parts: Sequence[tf.Tensor], like: tf.Variable) -> tf.Tensor:
   """Returns parts made by `_parted` as one tensor in the shape of `like`."""
   if len(parts) == 1:
     return parts[0]
-  with placement.only_on(like.device):
+  with placement.device_override(like.device):
     return tf.reshape(tf.concat(parts, 0), like.shape)
 
 
@@ -248,7 +249,7 @@ def _touched_rows(pair: elastic_pairs.Pair,
   """
   if pair.touched is None or pair.is_dense:
     return None
-  with placement.only_on(pair.touched.device):
+  with placement.device_override(pair.touched.device):
     moves = tf.logical_and(
         pair.touched.read_value(), tf.not_equal(moving_rate, 0))
     rows = tf.reshape(tf.where(moves), [-1])

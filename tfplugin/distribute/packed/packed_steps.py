@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps that send small tensors to and from servers in one message.
 
-A lookup in a table sends its ids to the server of the table, and its rows come
-back: two messages for each table of a model. Here all tables of a server share
-them. No bit changes on the way.
+A lookup in a table sends its ids to the server of the table, and the server
+sends the rows: two messages for each table of a model. Here all tables of a
+server share them. No bit changes on the way.
 
   worker                               parameter server
   ids of all lookups    -- one -->     lookups
@@ -285,17 +285,17 @@ def _send_together(lookups: Sequence[_Lookup]) -> None:
   with tf.init_scope():
     arrived = packing.indices_sent_together(
         ids_of_all, first.ids.device, server)
-    with placement.only_on(worker):
+    with placement.device_override(worker):
       shapes = [tf.shape(each.ids) for each in lookups]
       counts = [tf.size(each.ids) for each in lookups]
     for each, (ids, _) in zip(lookups, arrived):
       _tf_internals.redirect_input(each.op, 1, ids)
-    with placement.only_on(server):
+    with placement.device_override(server):
       found = [tf.reshape(each.rows, [-1, width])
                for each, width in zip(lookups, widths)]
     parts = packing.rows_sent_together(
         found, counts, sizes, server, worker)
-    with placement.only_on(worker):
+    with placement.device_override(worker):
       for each, part, shape in zip(lookups, parts, shapes):
         rows = tf.reshape(part, tf.concat([shape, each.row_shape], 0))
         _tf_internals.redirect(

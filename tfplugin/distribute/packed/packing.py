@@ -128,9 +128,9 @@ def in_messages(values: Sequence[Any], num_bytes: Callable[[Any], int],
 
 def _sent_together(values, source, destination):
   dtype = values[0].dtype
-  with placement.only_on(that_packs(source, dtype)):
+  with placement.device_override(packing_device(source, dtype)):
     sent = tf.concat([tf.reshape(value, [-1]) for value in values], 0)
-  with placement.only_on(that_packs(destination, dtype)):
+  with placement.device_override(packing_device(destination, dtype)):
     parts = tf.split(sent, [value.shape.num_elements() for value in values])
     return [tf.reshape(part, value.shape)
             for part, value in zip(parts, values)]
@@ -157,11 +157,11 @@ def indices_sent_together(
   of_unknown_shape = [each for each in each_once.values()
                       if not each.shape.is_fully_defined()]
   ranks = [each.shape.rank for each in of_unknown_shape]
-  with placement.only_on(that_packs(source, dtype)):
+  with placement.device_override(packing_device(source, dtype)):
     sent = tf.concat([
         *(tf.shape(each, dtype) for each in of_unknown_shape),
         *(tf.reshape(each, [-1]) for each in each_once.values())], 0)
-  with placement.only_on(that_packs(destination, dtype)):
+  with placement.device_override(packing_device(destination, dtype)):
     sent_shapes = iter(tf.split(sent[:sum(ranks)], ranks) if ranks else ())
     shapes = [each.shape if each.shape.is_fully_defined() else
               next(sent_shapes) for each in each_once.values()]
@@ -177,15 +177,15 @@ def rows_sent_together(
     sizes: Sequence[int], source: str, destination: str) -> list[tf.Tensor]:
   """Returns matrices at the destination, which has their numbers of rows.
 
-  Those of one width share messages, since TensorFlow splits them without a copy
-  if their rows are aligned. `sizes` are bytes.
+  Matrices of one width share messages, since TensorFlow splits them without a
+  copy if their rows are aligned. `sizes` are bytes.
   """
   result = list(rows)
   for message in _row_messages([each.shape.as_list()[1] for each in rows],
                                sizes):
-    with placement.only_on(source):
+    with placement.device_override(source):
       sent = tf.concat([rows[index] for index in message], 0)
-    with placement.only_on(destination):
+    with placement.device_override(destination):
       parts = tf.split(sent, tf.stack([counts[index] for index in message]),
                        num=len(message))
     for index, part in zip(message, parts):
@@ -224,12 +224,12 @@ def _slices_sent_together(slices: Sequence[tf.IndexedSlices], source: str,
   if not saves_messages(indices, widths, sizes):
     return slices
   arrived = indices_sent_together(indices, source, destination)
-  with placement.only_on(source):
+  with placement.device_override(source):
     rows = [tf.reshape(each.values, [-1, width])
             for each, width in zip(slices, widths)]
   rows = rows_sent_together(
       rows, [number for _, number in arrived], sizes, source, destination)
-  with placement.only_on(destination):
+  with placement.device_override(destination):
     return [tf.IndexedSlices(
         tf.reshape(part, [-1, *each.values.shape.as_list()[1:]]),
         there, each.dense_shape)
@@ -269,7 +269,7 @@ def rows_bytes(number: int | None, shape: tf.TensorShape,
 
 
 @functools.cache
-def that_packs(device: str, dtype: tf.DType) -> str:
+def packing_device(device: str, dtype: tf.DType) -> str:
   """Returns `device`, or its host for types that other devices may lack."""
   spec = tf.DeviceSpec.from_string(device)
   if dtype.is_floating or spec.device_type in (None, 'CPU'):

@@ -59,7 +59,7 @@ class Membership(NamedTuple):
 
   @property
   def is_open(self) -> bool:
-    """Whether workers may join the run."""
+    """True if workers may join the run."""
     return self.max_workers is not None
 
 
@@ -138,7 +138,7 @@ def read_present(otherwise: int) -> tf.Tensor:
 
   It is `otherwise` before the first number is written. Each run reads it anew.
   """
-  with placement.only_on(_SERVER):
+  with placement.device_override(_SERVER):
     return Table(_TABLE).find(tf.constant(_KEY), otherwise)
 
 

@@ -57,8 +57,8 @@ def as_loss(error: tf.errors.OpError) -> tf.errors.OpError:
   r"""Returns an AbortedError for the error of a run that has lost a part.
 
   If several parts fail, the run's error has the class of one of them, by
-  chance. A CancelledError ends the training, although nobody has cancelled it.
-  Any other error is returned as it is.
+  chance. A CancelledError ends the training, also if no caller has cancelled
+  it. Any other error is returned as it is.
 
   Example:
     >>> error = tf.errors.CancelledError(
@@ -89,7 +89,7 @@ class RefusedRuns:
     self._asked = self._over = None
     self._longest_secs = 0.0
     with tf.init_scope(), tf1.name_scope('refused_runs'), (
-        placement.only_on(device)):
+        placement.device_override(device)):
       # Not a tf.Variable: it is never initialised or saved.
       handle = tf.raw_ops.VarHandleOp(
           dtype=tf.float64, shape=[],

@@ -34,7 +34,7 @@ _THREADS = {
 
 
 def of_run(config: tf.estimator.RunConfig) -> tf1.ConfigProto:
-  """Returns the settings of a server; warns of those that come too late.
+  """Returns the settings of a server; warns of settings that come too late.
 
   In eager mode a strategy of several synchronous processes starts the server
   when it is made, before there is a RunConfig.
@@ -77,8 +77,8 @@ def with_filters(task: cluster_task.ClusterTask,
                 ) -> tf1.ConfigProto | None:
   """Returns the settings of a session of the default graph, with filters.
 
-  Settings that have filters stay as they are. So do those of a graph with ops
-  on another task that trains: its session needs that task.
+  Settings that have filters stay as they are. So do the settings of a graph
+  with ops on another task that trains: its session needs that task.
   """
   if config is None or config.device_filters or not task.num_ps or (
       _names_another(task)):

@@ -181,9 +181,11 @@ def _intercept_session_managers() -> None:
         _act_before_start(graph)
         arguments = _by_name(_PREPARE_ARGUMENTS, args, kwargs)
         _replace_init_fn(graph, arguments)
-        registered = _starts.get(graph, lambda prepare, all_of: prepare(**all_of))
-        session = registered(lambda master, **others: original(self, master, **others),
-                      arguments)
+        registered = _starts.get(
+            graph, lambda prepare, all_of: prepare(**all_of))
+        session = registered(
+            lambda master, **others: original(self, master, **others),
+            arguments)
         _act_after_start(graph, session, arguments)
         return session
 

@@ -29,7 +29,8 @@ _BYTES_PER_PACK = 2 << 20
 
 class ClusterExtended(cross_shard_extended.GroupReduction,
                       mirrored_variables.MirroredInGraph,
-                      intercepted_updates.InterceptedUpdates, untuned_inputs.UntunedInputs,
+                      intercepted_updates.InterceptedUpdates,
+                      untuned_inputs.UntunedInputs,
                       _tf_internals.CollectiveAllReduceExtended):
   """The devices of every worker of a cluster, by TensorFlow's collectives."""
 

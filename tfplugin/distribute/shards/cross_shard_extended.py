@@ -13,8 +13,8 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import context_values
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.shards import all_reduce
@@ -41,9 +41,9 @@ _DROPS_LAST = (
 class GroupReduction:
   """Mixin that reduces gradients over groups, other values over all replicas.
 
-  It goes before one of TensorFlow's extended classes, and before `InterceptedUpdates`
-  where variables have copies. A v1 optimizer reduces gradients to variables,
-  `all_reduce` reduces values to devices.
+  It goes before one of TensorFlow's extended classes, and before
+  `InterceptedUpdates` where variables have copies. A v1 optimizer reduces
+  gradients to variables, `all_reduce` reduces values to devices.
   """
 
   _alone = None  # Shards synchronize in branches if they make the same calls.
@@ -53,9 +53,9 @@ class GroupReduction:
 
   def __init__(self, *args: Any, **kwargs: Any):
     # Gradients that are applied inside are summed again if they are sums.
-    self.summing_totals = per_graph.Inside()
+    self.summing_totals = context_values.Inside()
     # Gradients that are applied inside are sums over shards.
-    self.applying_sums = per_graph.Inside()
+    self.applying_sums = context_values.Inside()
     self._made = weakref.WeakValueDictionary()
     super().__init__(*args, **kwargs)
 
@@ -103,11 +103,12 @@ class GroupReduction:
         for each, (_, destination) in zip(values, value_destination_pairs)],
                                 options)
 
-    def take(total, x, group):
+    def pick_sum(total, x, group):
       return all_reduce.take_from_group(total, x, group, len(groups))
 
-    return [self._per_device(take, self._local_results(total), each, own_groups)
-            for total, each in zip(totals, values)]
+    return [
+        self._per_device(pick_sum, self._local_results(total), each, own_groups)
+        for total, each in zip(totals, values)]
 
   def _per_device(self, fn: Callable, *lists: Sequence) -> Any:
     """Returns `fn` of the items of each device, made on that device."""
@@ -259,7 +260,7 @@ class GroupReduction:
 
     @functools.wraps(fn)
     @tf.autograph.experimental.do_not_convert
-    def call(*args, **kwargs):
+    def reporting(*args, **kwargs):
       spec = fn(*args, **kwargs)
       if getattr(spec, 'train_op', None) is None:
         return spec
@@ -269,7 +270,7 @@ class GroupReduction:
       return spec._replace(
           loss=loss, scaffold=self.init_all(spec.scaffold))
 
-    return call
+    return reporting
 
   def _report_batch(self, run: shard_run.ShardRun, loss: Any) -> None:
     """Makes named numbers and summaries those of all shards.
@@ -336,7 +337,8 @@ class GroupReduction:
 
 
 class LocalExtended(GroupReduction, mirrored_variables.MirroredInGraph,
-                    intercepted_updates.InterceptedUpdates, untuned_inputs.UntunedInputs,
+                    intercepted_updates.InterceptedUpdates,
+                    untuned_inputs.UntunedInputs,
                     _tf_internals.MirroredExtended):
   """The devices of one host."""
 

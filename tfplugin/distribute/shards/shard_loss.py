@@ -56,7 +56,7 @@ class ScalesLoss:
 
   @property
   def sums_losses(self) -> bool:
-    """Whether the total is the sum of the losses of a group, not their mean."""
+    """True if the total is the sum of the losses of a group, not their mean."""
     return self.divides_loss and self.reduced_together < (
         shard_reduction.group_size(self.group_assignment, self.num_shards))
 

@@ -16,9 +16,9 @@ from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
+from tfplugin.distribute.shards import current_shards
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.shards import shards_here
 from tfplugin.distribute.shards.building import loss_denominators
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
@@ -118,7 +118,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
   def __init__(self, strategy: tf.distribute.Strategy,
                devices: Sequence[str],
                shares_of_rows: Sequence[batch_parts.Weight]):
-    """See `SharedShards`."""
+    """Stores the shares; see `SharedShards`."""
     self.shares_of_rows = shares_of_rows
     super().__init__(
         strategy, devices,
@@ -141,7 +141,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
           grads_and_vars, skip_gradients_aggregation=True, **more)
     if horovod_processes.MODULE in sys.modules:
       # Raises if there are processes, too.
-      shards_here.shards_here('CrossShardOptimizer.apply_gradients')
+      current_shards.current_shards('CrossShardOptimizer.apply_gradients')
     group, are_in_total = (
         self._container_strategy().first_group,
         self._run.gradients.are_in_total)
@@ -157,7 +157,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
     Every shard calls it.
     """
     self._run.warn_of_own_change(gradient)
-    if self._run.branches.is_here():
+    if self._run.branches.is_current():
       # The update that follows refuses it, unless all shards have the same.
       return batch_parts.weighted_sum([gradient], [float(len(group))])
 

@@ -26,7 +26,7 @@ tf1 = tf.compat.v1
 def takes_sums(optimizer: tf1.train.Optimizer | None) -> bool:
   """Returns whether `optimizer` is a program's wrapper, or has one inside."""
   while optimizer is not None:
-    if _tf_internals.hands_on(optimizer) and not (
+    if _tf_internals.delegates(optimizer) and not (
         optimizer_interception.is_interceptable(optimizer) or
         _tf_internals.implements_updates(optimizer)):
       return True
@@ -94,10 +94,10 @@ class Summing(optimizer_interception.Interception):
       refuse_eager(optimizer, 'under `CrossShardStrategy`')
     return apply_gradients(*args, **kwargs)
 
-  def is_here(self) -> bool:
+  def is_current(self) -> bool:
     """See base class; holds in eager execution of several shards, too."""
     if not tf.executing_eagerly():
-      return super().is_here()
+      return super().is_current()
     return not tf.distribute.in_cross_replica_context() and getattr(
         tf.distribute.get_strategy(), 'num_shards', 1) > 1
 

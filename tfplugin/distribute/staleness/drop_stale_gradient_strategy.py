@@ -12,14 +12,15 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
-from tfplugin.distribute.updates import conditional_update
+from tfplugin.distribute import context_values
 from tfplugin.distribute import graph_order
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute.staleness import staleness_counters
 from tfplugin.distribute.staleness import staleness_gate
+from tfplugin.distribute.updates import conditional_update
+from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.ops import nonfinite
 from tfplugin.ops import staleness as staleness_ops
 
@@ -121,8 +122,8 @@ class _Gates:
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
       default_factory=dict)
-  applying: per_graph.Inside = dataclasses.field(
-      default_factory=per_graph.Inside)
+  applying: context_values.Inside = dataclasses.field(
+      default_factory=context_values.Inside)
   counts_nonfinite: bool = False
   counters: _Counters | None = None
   own_counts: list[tuple[tf.Operation, tf.Tensor, tf.Tensor]] = (
@@ -140,7 +141,7 @@ class _Gates:
       return None
     always, accepted = tf.constant(True), tf.reduce_all(tf.stack(decisions))
     result = tf.identity(accepted)
-    if branching.here() == (accepted.graph, None) and (
+    if branching.current_branch() == (accepted.graph, None) and (
         not accepted.graph.building_function):
       self.own_counts.append((result.op, accepted, always))
     return result
@@ -174,7 +175,7 @@ class DropStaleGradientExtended(parameter_server_base.ParameterServerExtended):
     self._gates_of_graph = per_graph.PerGraph()
 
   def _gates(self) -> _Gates:
-    return self._gates_of_graph.here(lambda: _Gates(
+    return self._gates_of_graph.for_current_graph(lambda: _Gates(
         counts_nonfinite=self._on_nonfinite == nonfinite.DROP))
 
   def _call_for_each_replica(self, fn, args, kwargs):

@@ -11,8 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import context_values
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
+from tfplugin.distribute import training_graph
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
@@ -47,9 +49,10 @@ class WorkerCounters:
     with tf.init_scope():
       is_eager = tf.executing_eagerly()
     if not is_eager:
-      for counter, name in ((self.num_dropped, per_graph.DROPPED),
-                            (self.num_applied, per_graph.APPLIED)):
-        per_graph.of(counter.variable.graph).add_count(counter.variable, name)
+      for counter, name in ((self.num_dropped, training_graph.DROPPED),
+                            (self.num_applied, training_graph.APPLIED)):
+        training_graph.of(counter.variable.graph).add_count(
+            counter.variable, name)
 
   def summarize(self, fraction_tag: str, nonfinite_tag: str) -> None:
     """Adds the summaries of the counters to the graph."""
@@ -79,12 +82,13 @@ class StalenessCounters:
     """Creates the counters beside the step and on the worker, once."""
     if not self.exist_here():
       with tf.init_scope():
-        self._of_graph.set_here(self._made(global_step, worker_device))
+        self._of_graph.set_for_current_graph(
+            self._made(global_step, worker_device))
 
   def _made(self, global_step, worker_device) -> WorkerCounters:
     prefix, counter_name = _free_names(self._name)
     with tf1.name_scope(None), _beside(global_step), \
-        per_graph.is_shared.being(True):
+        context_values.is_shared.set_to(True):
       stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
     device = '' if tf.distribute.has_strategy() else worker_device
     return WorkerCounters(
@@ -95,11 +99,11 @@ class StalenessCounters:
 
     Of the optimizers that replicas make, the first one has them for all.
     """
-    return self._of_graph.here() is not None
+    return self._of_graph.for_current_graph() is not None
 
-  def here(self) -> WorkerCounters:
+  def for_current_graph(self) -> WorkerCounters:
     """Returns the current graph's counters; raises RuntimeError without any."""
-    counters = self._of_graph.here()
+    counters = self._of_graph.for_current_graph()
     if counters is None:
       raise RuntimeError('The counters were read before apply_gradients() was '
                          'called in this graph; call `minimize()` first.')
@@ -107,7 +111,7 @@ class StalenessCounters:
 
   def variables(self) -> list[tf.Variable]:
     """Returns the variables of the current graph; none before `create`."""
-    counters = self._of_graph.here()
+    counters = self._of_graph.for_current_graph()
     if counters is None:
       return []
     local = (counters.num_dropped, counters.num_applied, counters.num_nonfinite)
@@ -116,7 +120,7 @@ class StalenessCounters:
 
   def count_applied(self) -> list:
     """Returns the ops that count an applied gradient."""
-    return [self.here().num_applied.increment()]
+    return [self.for_current_graph().num_applied.increment()]
 
   def count_dropped(self, fresh: tf.Tensor) -> list:
     """Returns the ops that count a drop; a `fresh` gradient was not finite."""
@@ -126,18 +130,18 @@ class StalenessCounters:
   def count_stale(self, fresh: tf.Tensor) -> list:
     """Returns the op that counts a stale gradient for all workers."""
     stale = tf.cast(tf.logical_not(fresh), tf.float32)
-    return [self.here().stale_counter.assign_add(stale)]
+    return [self.for_current_graph().stale_counter.assign_add(stale)]
 
   def count_own(self, accepted: tf.Tensor, fresh: tf.Tensor) -> list:
     """Returns the ops that count a gradient for this worker alone."""
     dropped = tf.logical_not(accepted)
-    return [self.here().num_applied.increment(accepted),
+    return [self.for_current_graph().num_applied.increment(accepted),
             *self._count_own_drop(
                 tf.logical_and(dropped, tf.logical_not(fresh)),
                 tf.logical_and(dropped, fresh))]
 
   def _count_own_drop(self, stale: tf.Tensor, nonfinite: tf.Tensor) -> list:
-    counters = self.here()
+    counters = self.for_current_graph()
     ops = [counters.num_dropped.increment(stale)]
     if counters.num_nonfinite is not None:
       ops.append(counters.num_nonfinite.increment(nonfinite))

@@ -26,6 +26,7 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
+from tfplugin.distribute import training_graph
 
 _Operations = set[tf.Operation]
 
@@ -86,7 +87,7 @@ def keep_own_writes_out(reading: tf.Tensor, second: tf.Tensor) -> None:
     _watch_for_writes(reading, second.op, None)
     return
 
-  def call(op):
+  def is_after_branch(op):
     """Returns False for the op that calls the branch, True for later ops."""
     if called:
       return True
@@ -95,13 +96,13 @@ def keep_own_writes_out(reading: tf.Tensor, second: tf.Tensor) -> None:
     return False
 
   called = []
-  _watch_for_writes(reading, reading.op, None, is_barrier=call)
+  _watch_for_writes(reading, reading.op, None, is_barrier=is_after_branch)
 
 
 def note_own_update(update: tf.Operation, step: tf.Variable,
                     accepted: tf.Tensor) -> None:
   """Notes an update that advances `step` by 1 where `accepted` is true."""
-  if per_graph.of(update.graph).step_counts_exchanges:
+  if training_graph.of(update.graph).step_counts_exchanges:
     return  # Another wrapper decides which updates advance the step.
   _updates[update.graph] = [
       *_updates.get(update.graph, ()), _Update(update, step, accepted)]

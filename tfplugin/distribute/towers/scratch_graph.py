@@ -213,7 +213,7 @@ class SmallerBatch:
 
 
 def part_rows(num_rows: int) -> int:
-  """Returns the number of rows of a part: never that of the whole batch."""
+  """Returns the number of rows of a part, which the whole batch never has."""
   return _OTHER_PART_ROWS if num_rows == _PART_ROWS else _PART_ROWS
 
 

@@ -100,11 +100,11 @@ def apply_gradients_if(
   if placement.are_in_tasks([v for _, v in arrived]):
     arrived = packing.sent_by_hand(arrived)
 
-  def apply():
+  def apply_update():
     return optimizer.apply_gradients(
         arrived, global_step=global_step, **apply_kwargs)
 
-  return _branch(should_apply, apply, on_apply,
+  return _branch(should_apply, apply_update, on_apply,
                  functools.partial(on_skip, *skip_args), name,
                  _updated(optimizer, grads_and_vars, global_step))
 
@@ -142,12 +142,12 @@ def _merged(strategy, should_apply, grads_and_vars, skip_args, *, optimizer,
     return optimizer.apply_gradients(
         pairs, global_step=global_step, **apply_kwargs)
 
-  def apply():
+  def apply_update():
     results = strategy.extended.call_for_each_replica(
         apply_in_replica, args=(gradients,))
     return strategy.experimental_local_results(results)
 
-  return _branch(should_apply, apply, on_apply,
+  return _branch(should_apply, apply_update, on_apply,
                  functools.partial(on_skip, *skip_args), name,
                  _updated(optimizer, grads_and_vars, global_step))
 

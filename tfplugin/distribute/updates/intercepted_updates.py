@@ -28,8 +28,8 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import per_graph
+from tfplugin.distribute.updates import optimizer_interception
 
 tf1 = tf.compat.v1
 
@@ -69,7 +69,7 @@ class InterceptedUpdates(_tf_internals.StepOperations):
     return self._audits.setdefault(graph, optimizer_interception.UpdateAudit())
 
   def unaudited_updates(self, result: Any, variables,
-                     ) -> Iterator[tuple[tf.Variable, tf.Operation]]:
+                        ) -> Iterator[tuple[tf.Variable, tf.Operation]]:
     """Yields variables of a step, and the unaudited ops that write them."""
     strategy = self._container_strategy()
     train_op = None
@@ -116,7 +116,8 @@ class InterceptedUpdates(_tf_internals.StepOperations):
 
   def _call_for_each_replica(self, fn, args, kwargs):
     with self.in_step() as is_whole:
-      result = super()._call_for_each_replica(self._intercepting(fn), args, kwargs)
+      result = super()._call_for_each_replica(
+          self._intercepting(fn), args, kwargs)
     if is_whole and not tf.executing_eagerly():
       self._step_is_built(result)
     return result

@@ -33,6 +33,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
+from tfplugin.distribute import context_values
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 
@@ -52,7 +53,7 @@ _restore = contextlib.ExitStack()
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
 # Per thread: a strategy builds each replica in a separate thread.
-_innermost = per_graph.ContextValue(None)
+_innermost = context_values.ContextValue(None)
 
 
 class UpdateAudit:
@@ -81,12 +82,14 @@ class UpdateAudit:
         if write not in old:
           self._recorded.setdefault(write.op.graph, set()).add(write.op.name)
 
-  def unaudited(self, train_op, variable: tf.Variable) -> Iterator[tf.Operation]:
+  def unaudited(self, train_op,
+                variable: tf.Variable) -> Iterator[tf.Operation]:
     """Yields the unaudited ops of a step, or graph, that write `variable`."""
     writes = [write for write in _tf_internals.writes_of(
         variable, tf1.get_default_graph())
               if write.op is not variable.initializer and
-              not (self.is_recorded(write.op) or OF_RULES.is_recorded(write.op))]
+              not (self.is_recorded(write.op) or
+                   OF_RULES.is_recorded(write.op))]
     if writes and train_op is not None:
       step = graph_order.upstream(tf.nest.flatten(train_op))
       writes = [write for write in writes if write.root in step]
@@ -121,10 +124,10 @@ def refusal(caller: str, variable: tf.Variable, operation: tf.Operation,
 class Interception:
   """Wrapper of the optimizers that are applied while it is active.
 
-  `is_applied` says whether the function has applied an optimizer. `already_wrapped`
-  lists the optimizers left alone because they are wrapped already. `audit`
-  records the updates by wrappers, of all trainable variables and of the global
-  step.
+  `is_applied` says whether the function has applied an optimizer.
+  `already_wrapped` has the optimizers for which the program has made a wrapper
+  by itself. `audit` records the updates by wrappers, of all trainable variables
+  and of the global step.
   """
 
   def __init__(self, wrap: Callable[[tf1.train.Optimizer], Any], kind: type,
@@ -166,17 +169,17 @@ class Interception:
           f'{tf.distribute.get_strategy()!r}. Leave out its scope.')
     self._outer = _innermost.get()
     self._strategy = tf.distribute.get_strategy()
-    with _innermost.being(self), apply_gradients_replaced(_intercept):
+    with _innermost.set_to(self), apply_gradients_replaced(_intercept):
       yield
 
   def apply(self, optimizer: tf1.train.Optimizer, apply_gradients: Callable,
             *args: Any, **kwargs: Any):
     """Applies gradients with the wrapper of `optimizer`."""
     if not self._only(optimizer):
-      with _innermost.being(self._outer):
+      with _innermost.set_to(self._outer):
         return _intercept(apply_gradients, optimizer, *args, **kwargs)
     step = tf1.train.get_global_step()
-    with _innermost.being(self._outer), self.audit.recording([
+    with _innermost.set_to(self._outer), self.audit.recording([
         *tf1.trainable_variables(), *([] if step is None else [step])]):
       self.is_applied = True
       if holds(optimizer, self._kind):
@@ -188,7 +191,7 @@ class Interception:
         self._by_optimizer[optimizer] = self._wrap(optimizer)
       return self._by_optimizer[optimizer].apply_gradients(*args, **kwargs)
 
-  def is_here(self) -> bool:
+  def is_current(self) -> bool:
     """Returns whether the current code belongs to the intercepted function."""
     return (not tf.executing_eagerly() and
             not tf.distribute.in_cross_replica_context() and
@@ -198,13 +201,13 @@ class Interception:
 def interceptable(apply_gradients: Callable) -> Callable:
   """Returns `apply_gradients`, intercepted before the optimizer inside.
 
-  Keyword arguments that it does not take are those of the optimizer inside.
+  Keyword arguments that it does not take go to the optimizer inside.
   """
   parameters = inspect.signature(apply_gradients).parameters
   takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
   @functools.wraps(apply_gradients)
-  def apply(self, *args, **kwargs):
+  def intercepted(self, *args, **kwargs):
     def plain(*args, **kwargs):
       more = {key: kwargs.pop(key) for key in [*kwargs]
               if not takes_all and key not in parameters}
@@ -215,13 +218,13 @@ def interceptable(apply_gradients: Callable) -> Callable:
     return plain(*args, **kwargs) if current is None else (
         current.apply(self, plain, *args, **kwargs))
 
-  setattr(apply, _IS_OWN, True)
-  return apply
+  setattr(intercepted, _IS_OWN, True)
+  return intercepted
 
 
 @contextlib.contextmanager
 def arguments_added(optimizer: tf1.train.Optimizer,
-            arguments: dict[str, Any]) -> Iterator[None]:
+                    arguments: dict[str, Any]) -> Iterator[None]:
   """Adds arguments to each call of the optimizer's `apply_gradients`."""
   if not arguments:
     yield
@@ -256,14 +259,14 @@ def holds(optimizer: Any, kind: type) -> bool:
 
 
 def _intercept(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
-          *args: Any, **kwargs: Any):
+               *args: Any, **kwargs: Any):
   """Replaces `apply_gradients` of all classes in an active interception."""
   current = _current()
   # A wrapper, such as a moving average, calls the optimizer inside it. A loss
   # scale does so too, but for all replicas at once, and in a branch.
   if current is None or not (
       current.is_whole or isinstance(optimizer, _LOSS_SCALE) or
-      not _tf_internals.hands_on(optimizer)):
+      not _tf_internals.delegates(optimizer)):
     return apply_gradients(*args, **kwargs)
   return current.apply(optimizer, apply_gradients, *args, **kwargs)
 
@@ -271,19 +274,20 @@ def _intercept(apply_gradients: Callable, optimizer: tf1.train.Optimizer,
 def _current() -> Interception | None:
   """Returns the innermost interception of the current code, or None."""
   innermost = _innermost.get()
-  return innermost if innermost is not None and innermost.is_here() else None
+  return innermost if innermost is not None and innermost.is_current() else None
 
 
 @contextlib.contextmanager
 def apply_gradients_replaced(replacement: Callable) -> Iterator[None]:
   """Calls `replacement` in place of `apply_gradients` of any v1 optimizer.
 
-  `replacement` gets the bound method, the optimizer and the arguments. A class may
-  override `apply_gradients` and assign to the variables itself. So the method
-  is replaced for a while in every class that defines one, also in new classes,
-  for all threads.
+  `replacement` gets the bound method, the optimizer and the arguments. A class
+  may override `apply_gradients` and assign to the variables itself. So the
+  method is replaced for a while in every class that defines one, also in new
+  classes, for all threads.
   """
-  base, own = tf1.train.Optimizer, object()  # Contexts may have one `replacement`.
+  # Not by `replacement`: contexts may have the same one.
+  base, own = tf1.train.Optimizer, object()
   with _LOCK:
     _replacements[own] = replacement
     if len(_replacements) == 1:
@@ -329,8 +333,9 @@ def _replaceable(method: Callable) -> Callable:
   def replaceable(optimizer, *args, **kwargs):
     bound = functools.partial(method, optimizer)
     replacements = list(_replacements.values())
-    return replacements[-1](bound, optimizer, *args, **kwargs) if replacements else (
-        bound(*args, **kwargs))
+    if not replacements:
+      return bound(*args, **kwargs)
+    return replacements[-1](bound, optimizer, *args, **kwargs)
 
   setattr(replaceable, _IS_OWN, False)
   return replaceable

@@ -27,8 +27,8 @@ class MirroredInGraph:
   * TensorFlow lists the copies of a `tf.Variable` beside their variable.
     So checkpoints get a `<name>/replica_1` that checkpoints of one device lack.
     Here such a variable is listed once, like a variable of `get_variable`.
-  * TensorFlow finds a copy by its name, but not by an absolute name, such as
-    those of `tf.metrics.recall_at_k`. These have the scope of a replica.
+  * TensorFlow finds a copy by its name, but not by an absolute name, as
+    `tf.metrics.recall_at_k` makes them. These have the scope of a replica.
   * TensorFlow ignores partitioners. Slots can be named after the parts of a
     variable, and then differ from those on one device. Here it is partitioned.
   * A session can fetch the results of `strategy.run`. The hooks of
@@ -77,11 +77,11 @@ class MirroredInGraph:
       return fn
     replicas = itertools.count()
 
-    def run(*args, **kwargs):
+    def in_one_replica(*args, **kwargs):
       is_here = next(replicas) == self.only
       return fn(*args, **kwargs) if is_here else tf.no_op()
 
-    return run
+    return in_one_replica
 
   def _reduce_to(self, reduce_op, value, destinations, options):
     self._check_is_together()
@@ -152,7 +152,7 @@ def _naming_as_first(fn: Callable) -> Callable:
 
   @functools.wraps(fn)
   @tf.autograph.experimental.do_not_convert
-  def call(*args, **kwargs):
+  def renaming(*args, **kwargs):
     scope = tf.get_current_name_scope()
     scopes.append(scope)
 
@@ -165,7 +165,7 @@ def _naming_as_first(fn: Callable) -> Callable:
     with tf.variable_creator_scope(create):
       return fn(*args, **kwargs)
 
-  return call
+  return renaming
 
 
 def _unlisting(next_creator):

@@ -43,8 +43,8 @@ class RunData:
   `reading` has the events of all tasks, without the samples, which are in
   `samples` by task. `scalars` has the curves of TensorBoard by tag, by
   directory. `options` are the settings of `tfplugin-train`, empty for another
-  program. `earlier_options` has those of earlier sessions that differ, by the
-  last session that they were for. `summary` is the result of `tfplugin-train`
+  program. `earlier_options` has the options of earlier sessions that differ, by
+  the last session with them. `summary` is the result of `tfplugin-train`
   and `tfplugin-launch`. `pauses` between sessions have their end and the
   seconds that are cut out of all times, in order.
   """

@@ -82,7 +82,7 @@ def running(events: Iterable[record.Event],
             key: str) -> list[tuple[float, int]]:
   """Returns the sum over all processes at the time of each event.
 
-  The events are all those of one task, in the order of writing. `key` is the
+  `events` has all events of one task, in the order of writing. `key` is the
   counter; events without it are skipped.
   """
   sums, total = [], 0

@@ -78,7 +78,8 @@ def test_a_weighted_mean_inside_is_refused(behavior, inside):
           lambda: tf1.losses.compute_weighted_loss(weights + 1.0, weights))
     tf1.gradients(loss, weights)
     with pytest.raises(RuntimeError, match='outside of `tf.cond`'):
-      loss_denominators.share_denominators([graph.get_operations()] * 2, [.5, .5])
+      loss_denominators.share_denominators(
+          [graph.get_operations()] * 2, [.5, .5])
 
 
 @pytest.mark.parametrize('inside', (_branched, _called))

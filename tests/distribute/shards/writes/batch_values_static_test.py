@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tests.distribute.shards.writes import write_forms
 from tfplugin import estimator
-from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards import current_shards
 
 tf1 = tf.compat.v1
 _train, _variable, _rows = (
@@ -97,7 +97,7 @@ def test_one_that_may_be_a_row_is_refused(form, count):
     (lambda v, x: v.assign(tf.reduce_sum(tf.ones([int(x.shape[0])]))), True),
     (lambda v, x: v.assign(tf.reduce_sum(x[:, None, None], [0, 1, 2])), False),
     # Each shard counts its rows, and the sum counts those of all.
-    (lambda v, x: v.assign(shards_here.cross_replica_sum(tf.reduce_sum(
+    (lambda v, x: v.assign(current_shards.cross_replica_sum(tf.reduce_sum(
         x * tf.ones([int(x.shape[0])])))), False),
 ], ids=['divided', 'times', 'counted', 'another', 'ones', 'ones_alone', 'axes',
         'summed'])

@@ -11,10 +11,10 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin.distribute import branching
-from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.overlap import separate_run
+from tfplugin.distribute.updates import optimizer_interception
 
 tf1 = tf.compat.v1
 
@@ -101,7 +101,7 @@ class OverlappedExchange(separate_run.SeparateRun):
           'that the step computes: an exchange in a separate session run would '
           "compute the step again. Received: True. Pass count_steps='local', "
           'or advance it by a constant.')
-    with placement.only_on(self._device):
+    with placement.device_override(self._device):
       in_flight = self._in_flight.read_value()
       has_ended = tf.logical_and(
           in_flight, tf.logical_or(due, self._done.size() > 0))

@@ -65,7 +65,8 @@ class SeparateRun:
     self._device = device
     self._redirections, self._session = [], lambda: None
     self.refused = refused_runs.RefusedRuns(device)
-    with tf.init_scope(), tf1.name_scope(scope), placement.only_on(device):
+    with tf.init_scope(), tf1.name_scope(scope), (
+        placement.device_override(device)):
       # Capacity for a step's number and the end.
       self._begun = tf.queue.FIFOQueue(2, tf.int64, [[]], name='begun')
       self._done = tf.queue.FIFOQueue(1, tf.bool, [[]], name='done')
@@ -101,13 +102,13 @@ class SeparateRun:
     The work writes the variables `written`. This object joins `runs`, unless
     the work needs other values of the step and has to stay a part of it.
     """
-    with placement.only_on(self._device):
+    with placement.device_override(self._device):
       # In the control dependencies of the caller.
       in_step = tf.where(due, step, tf.constant(_NOT_DUE, tf.int64))
       starts = tf.logical_and(due, tf.equal(self._failed.size(), 0))
       waited = branching.cond(starts, lambda: self._wait(step))
     made, number, taken = self.build(make, written, in_step)
-    with placement.only_on(self._device):
+    with placement.device_override(self._device):
       ended = tf.identity(made)
     if self.run is not None:
       self._redirections = [(number.op, taken), (ended.op, waited)]
@@ -125,14 +126,15 @@ class SeparateRun:
     """
     self.run, known = None, set(tf1.get_default_graph().get_operations())
     with tf1.control_dependencies(None), tf1.name_scope(None):
-      with placement.only_on(self._device):
+      with placement.device_override(self._device):
         taken = self._begun.dequeue()
         number = tf.identity(taken if in_step is None else in_step)
         is_step = tf.greater_equal(number, 0)
       made = branching.cond(is_step, lambda: make(number), updated=written)
       with tf1.control_dependencies([made]):
-        told = branching.cond(is_step, self._tell)
-      with tf1.control_dependencies([told]), placement.only_on(self._device):
+        reported = branching.cond(is_step, self._report)
+      with tf1.control_dependencies([reported]), (
+          placement.device_override(self._device)):
         run = tf.identity(number)
     needed = graph_order.upstream([made.op], stop=lambda op: op is number.op)
     if all(map(_tf_internals.is_constant_or_read, needed & known)):
@@ -141,12 +143,12 @@ class SeparateRun:
 
   def begin(self, step: tf.Tensor) -> tf.Operation:
     """Returns the op that begins the work of the step with number `step`."""
-    with placement.only_on(self._device):
+    with placement.device_override(self._device):
       return self._begun.enqueue(step)
 
   def check_served(self, refusal: str) -> tf.Operation:
     """Returns an op that raises `refusal` in a session without the hook."""
-    with placement.only_on(self._device):
+    with placement.device_override(self._device):
       return tf.debugging.Assert(tf.greater(self._served.size(), 0), [refusal])
 
   def variables(self) -> list[tf.Variable]:
@@ -156,11 +158,12 @@ class SeparateRun:
   def _wait(self, step):
     with tf1.control_dependencies([self.check_served(_UNSERVED)]):
       begun = self.begin(step)
-    with tf1.control_dependencies([begun]), placement.only_on(self._device):
+    with tf1.control_dependencies([begun]), (
+        placement.device_override(self._device)):
       return self._done.dequeue()
 
-  def _tell(self):
-    with placement.only_on(self._device):
+  def _report(self):
+    with placement.device_override(self._device):
       done = self._done.enqueue(True)
     return branching.done([done])
 
@@ -168,7 +171,7 @@ class SeparateRun:
 def is_useful(pairs: Iterable[elastic_pairs.Pair]) -> bool:
   """Returns whether an exchange sends messages, and is not in a branch."""
   if tf.executing_eagerly() or tf.inside_function() or (
-      branching.here()[1] is not None):
+      branching.current_branch()[1] is not None):
     return False
   return any(placement.is_remote(pair.center.device, pair.local.device)
              for pair in pairs)

@@ -21,9 +21,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
+from tfplugin.distribute import training_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.values import set_values
 
@@ -61,7 +61,7 @@ class FirstValues(tf1.train.SessionRunHook):
       # A user's own local_init_op may leave it uninitialised.
       self._has_before = self._before.is_initialized()
       self._read_before = self._before.read_value()
-      with placement.only_on(device):
+      with placement.device_override(device):
         self._prints_of_copies = set_values.prints_of(
             [copy.read_value() for pair in self._pairs for copy in pair.copies])
         self._prints_of_centers = set_values.prints_of(
@@ -71,7 +71,7 @@ class FirstValues(tf1.train.SessionRunHook):
           for pair in self._pairs]
       self._to_copies = [_assign(pair.copies, pair.center, pair)
                          for pair in self._pairs]
-      counts = per_graph.current().counts
+      counts = training_graph.current().counts
       steps = [(v.read_value(), counts[v.op.name].every)
                for v in tf1.local_variables() if v.op.name in counts]
       self._steps = [number for number, _ in steps]
@@ -105,7 +105,7 @@ class FirstValues(tf1.train.SessionRunHook):
 
   def hand_on(self, init_fn: Callable[[tf1.Session], None] | None,
               session: tf1.Session, init_op: Any) -> None:
-    """Runs `init_fn`; copies what it, or `init_op` before it, wrote.
+    """Runs `init_fn`; copies the values that it, or `init_op`, wrote.
 
     They write copies that are then initialised from the centre. A copy that
     `init_op` does not write gets its first value before `init_fn`.
@@ -215,7 +215,7 @@ def hooks_of(pairs: Sequence[elastic_pairs.Pair], device: str,
 
 
 def around(hooks: Sequence, first: Sequence) -> tuple:
-  """Returns a program's hooks, and those of `hooks_of`, in their order."""
+  """Returns the hooks of a program and of `hooks_of`, in their order."""
   return (*map(_BeforeFirstStep, first), *hooks, *first)
 
 
@@ -227,14 +227,14 @@ def create_signal(server: str, is_chief: bool,
   variables. If `is_awaited`, workers wait for it before they initialise their
   variables. `server` is a device that all workers share.
   """
-  with tf.init_scope(), tf1.name_scope(None), placement.only_on(server):
+  with tf.init_scope(), tf1.name_scope(None), placement.device_override(server):
     signal = _tf_internals.ResourceVariable(
         initial_value=True, trainable=False, collections=[],
         name='elastic_average/has_first_values')
   if is_chief:
     tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, signal.initializer)
   elif is_awaited:
-    per_graph.current().awaited.append(signal)
+    training_graph.current().awaited.append(signal)
   return signal
 
 

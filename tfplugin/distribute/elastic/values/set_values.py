@@ -251,9 +251,10 @@ class SetValues:
       return train_op if name is None else tf.group(train_op, name=name)
     ended = self._exchange_after(train_op, due)
     with tf1.control_dependencies([train_op]):
-      with placement.only_on(self._device):
+      with placement.device_override(self._device):
         ended = tf.identity(ended)
-      if not (tf.inside_function() or branching.here()[1] is not None):
+      if not (tf.inside_function() or
+              branching.current_branch()[1] is not None):
         self._made = ended, train_op, due
       return tf.group(ended, name=name)
 
@@ -285,7 +286,7 @@ class SetValues:
         self._exchanged(pair, self._seen[pair]) for pair in self.pairs)
 
   def _exchanged(self, pair, seen):
-    with placement.only_on(self._device):
+    with placement.device_override(self._device):
       prints = [print_of(elastic_pairs.read(copy)) for copy in pair.copies]
       changed = [tf.reduce_any(tf.not_equal(p, seen.read_value()))
                  for p in prints]
@@ -308,17 +309,17 @@ def _given(pair, seen, print_, value) -> tf.Tensor:
 
 def _taken(pair, seen) -> tf.Tensor:
   """Copies the centre's value to the copies if another worker has set it."""
-  with placement.only_on(pair.center.device):
+  with placement.device_override(pair.center.device):
     print_ = print_of(elastic_pairs.read(pair.center))
 
-  def take():
+  def copy_center():
     value = elastic_pairs.read(pair.center)
     return branching.done([
         *(elastic_pairs.write(copy, 'update', value) for copy in pair.copies),
         elastic_pairs.write(seen, 'update', print_)])
 
   return branching.cond(
-      tf.reduce_any(tf.not_equal(print_, seen.read_value())), take,
+      tf.reduce_any(tf.not_equal(print_, seen.read_value())), copy_center,
       updated=[*pair.variables(), seen])
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One denominator for the mean losses of all shards: that of the batch.
+"""One denominator for the mean losses of all shards: the count of the batch.
 
 The reductions of `tf.compat.v1.losses` divide a sum by a count: of non-zero
 weights, of elements, or by a sum of weights. In a shard it is the shard's count

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Records of what each shard made: its ops, and the gradients that it took.
+"""Records of each shard: the ops that it made, the gradients that it took.
 
 Shards are built in turns, and the record notes the ops of each turn. Op names
 do not tell: a model_fn may choose any name, also an absolute one.
@@ -185,7 +185,7 @@ class NotedGradients:
     """Returns an op that computes more than sums and multiples of gradients.
 
     Such a value of one shard, summed over shards, is not the value of the
-    batch. None: there is no such op. What is a sum over shards is left out.
+    batch. None: there is no such op. Sums over shards are left out.
     """
     pending, seen = [_values(value)], set()
     while pending:

@@ -174,7 +174,7 @@ class ShardCollections:
       self._shards.append(lists)
 
   def show(self, shard: int) -> None:
-    """Replaces the graph's lists by those of `shard`, with the first's step.
+    """Gives the graph the lists of `shard`, with the step of the first shard.
 
     TensorFlow also looks for a step by name, and would find the first shard's.
     """

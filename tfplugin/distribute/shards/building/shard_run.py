@@ -133,7 +133,7 @@ class ShardRun:
     call = branching.Call(
         branching.label_of(merge_fn, args), place, args, kwargs or {})
     with contextlib.ExitStack() as stack:
-      if self.branches.is_here():
+      if self.branches.is_current():
         stack.enter_context(self.branches.outside.entered())
       elif place != self.branches.outside:
         if tf.executing_eagerly():  # Lifted out of a function.

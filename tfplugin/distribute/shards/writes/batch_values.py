@@ -50,7 +50,7 @@ class UnknownValueError(ValueError):
   """
 
   def __init__(self, message: str, remedy: str = ''):
-    """See class."""
+    """Stores the `remedy`, and makes an error with the `message`."""
     super().__init__(message)
     self.remedy = remedy
 
@@ -260,7 +260,7 @@ class BatchValues:
     return tensor.ref() in self._leaves or tensor.op in self._pure
 
   def _is_pure_op(self, op: tf.Operation) -> bool:
-    """Likewise for the outputs of `op`, after the ops behind it."""
+    """Returns the same for the outputs of `op`, after the ops behind it."""
     plan = self._analysis.plans.get(op)
     return plan is not None and not any(
         mode == _SLICE or (

@@ -14,7 +14,7 @@ of a decorator have one variable, which holds that mean.
 
 An update by hand adds gradients to the variable that they are taken by. There
 is no later sum over the replicas, so the gradients are summed as an optimizer
-sums them. They are averaged if each belongs to a mean loss that nobody scaled.
+sums them. They are averaged if each belongs to a mean loss that was not scaled.
 
 Other values that a model_fn writes are computed from the rows of all replicas,
 as on one device (`batch_values.py`). A write is refused if its value for all
@@ -94,7 +94,7 @@ class BatchWrites:
     if run is None or context.strategy.num_shards == 1:
       return value
     label = f'`{method}` of `{self.name}`'
-    if run.branches.is_here():
+    if run.branches.is_current():
       if isinstance(value, tf.Operation):
         raise RuntimeError(_RESULT_OF_WRITE.format(label, value))
       context.merge_call(  # It compares the values.
@@ -138,7 +138,7 @@ class BatchWrites:
     """
     run = shard_run.current()
     if self.tfplugin_copies is not None or run is None or (
-        not run.branches.is_here()):
+        not run.branches.is_current()):
       return result
     with tf.control_dependencies([result]):
       return tf.identity(tf.convert_to_tensor(value, self.dtype))

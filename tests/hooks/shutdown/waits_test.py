@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks.endings import task_records
-from tfplugin.hooks.endings import waits
+from tfplugin.hooks.shutdown import task_records
+from tfplugin.hooks.shutdown import waits
 
 
 def _config(monkeypatch, cluster, task_type='chief'):

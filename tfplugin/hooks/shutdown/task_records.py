@@ -20,10 +20,10 @@ In a run that workers may join there is more:
   5. Each worker writes that it is present, to the first ps, and again with its
      steps where the record does not say so. A worker that a signal stops writes
      that it has left.
-  6. The chief awaits those that are present, too, and not those that have left.
+  6. The chief awaits all workers that are present, and none that has left.
      For a worker whose steps stand still up to the limit it writes that it has
      left. A worker that was only slow writes again that it is present.
-  7. Each ps publishes the cluster, for those that join.
+  7. Each ps publishes the cluster, for workers that join.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks.endings import task_tables
+from tfplugin.hooks.shutdown import task_tables
 
 tf1 = tf.compat.v1
 
@@ -87,7 +87,7 @@ def publish(cluster_spec: tf.train.ClusterSpec, ps_index: int,
   board.close()
 
 
-class Lists:
+class TaskRecords:
   """The records of one ps or of all, and the names read from any of them.
 
   A ps that restarts has an empty record, and `keep` fills it again.

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfplugin.bin import ports
 from tfplugin.checkpoints import refused_writes
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.shutdown import lost_peers
 
 tf1 = tf.compat.v1
 
@@ -153,7 +153,7 @@ def test_another_start_may_mend_what_is_not_the_program(
 def test_a_process_ends_with_the_status():
   ended = subprocess.run(
       [sys.executable, '-c',
-       'from tfplugin.hooks.endings import lost_peers\n'
+       'from tfplugin.hooks.shutdown import lost_peers\n'
        'with lost_peers.exit_status_set():\n'
        '  raise OSError(30, "Read-only file system")\n'],
       capture_output=True, text=True, check=False, timeout=100)

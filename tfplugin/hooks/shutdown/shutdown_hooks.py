@@ -10,14 +10,14 @@ from typing import Callable
 
 import tensorflow as tf
 
-from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import session_closing
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import refused_runs
+from tfplugin.distribute.sessions import session_interception
 from tfplugin.events import event_log
-from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.shutdown import task_records
 
 tf1 = tf.compat.v1
 

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.hooks.endings import ending_hooks
-from tfplugin.hooks.endings import task_records
-from tfplugin.hooks.endings import task_tables
-from tfplugin.hooks.endings import waits
+from tfplugin.hooks.shutdown import shutdown_hooks
+from tfplugin.hooks.shutdown import task_records
+from tfplugin.hooks.shutdown import task_tables
+from tfplugin.hooks.shutdown import waits
 
 tf1 = tf.compat.v1
 
@@ -34,7 +34,7 @@ def fixture_serve(monkeypatch):
 
 def test_the_task_is_on_the_list_after_its_last_step_not_before(serve):
   spec = serve()
-  hook = ending_hooks.ReportFinishedHook(tf.estimator.RunConfig())
+  hook = shutdown_hooks.ReportFinishedHook(tf.estimator.RunConfig())
   with tf.Graph().as_default():
     step = tf.constant(1)
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
@@ -46,13 +46,13 @@ def test_the_task_is_on_the_list_after_its_last_step_not_before(serve):
 
 def test_it_reports_after_all_hooks_and_not_of_a_failure(serve):
   spec = serve()
-  hook = ending_hooks.ReportFinishedHook(tf.estimator.RunConfig())
+  hook = shutdown_hooks.ReportFinishedHook(tf.estimator.RunConfig())
   seen = []
 
   class Later(tf1.train.SessionRunHook):
 
     def end(self, session):
-      seen.append(set(task_records.Lists(spec).keep()))
+      seen.append(set(task_records.TaskRecords(spec).keep()))
 
   def train(step):
     with tf.Graph().as_default():
@@ -62,11 +62,11 @@ def test_it_reports_after_all_hooks_and_not_of_a_failure(serve):
 
   with pytest.raises(tf.errors.InvalidArgumentError):
     train(lambda: tf.debugging.Assert(tf.constant(False), ['failed']))
-  assert not task_records.Lists(spec).keep() and not hook.has_reported
+  assert not task_records.TaskRecords(spec).keep() and not hook.has_reported
   train(tf.no_op)
   assert hook.has_reported
   assert seen == [set()]
-  assert task_records.Lists(spec).keep() == {'worker:0'}
+  assert task_records.TaskRecords(spec).keep() == {'worker:0'}
 
 
 @pytest.mark.parametrize('keys, states', [
@@ -74,9 +74,9 @@ def test_it_reports_after_all_hooks_and_not_of_a_failure(serve):
 def test_after_a_signal_it_has_left_where_workers_may_join(
     serve, keys, states):
   spec = serve(**keys)
-  hook = ending_hooks.ReportFinishedHook(
+  hook = shutdown_hooks.ReportFinishedHook(
       tf.estimator.RunConfig(), unless=lambda: True)
-  lists = task_records.Lists(spec)
+  lists = task_records.TaskRecords(spec)
   with tf.Graph().as_default():
     op = tf.no_op()
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.distribute import time_limit
-from tfplugin.hooks.endings import contact
+from tfplugin.hooks.shutdown import contact
 
 
 def _listening(address):

@@ -116,7 +116,7 @@ class Board:
     return self._change(self._end, tasks, [state] * len(tasks))
 
   def arrive(self, task: str) -> bool | None:
-    """Gives a task the state PRESENT, whatever its state was."""
+    """Gives a task the state PRESENT, also after it has left."""
     return self._change(self._arrive, [task], [])
 
   def claim(self, task: str, most: int) -> bool | None:

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.estimator import cluster_training
-from tfplugin.hooks.endings import lost_peers
+from tfplugin.hooks.shutdown import lost_peers
 
 
 def _run(model_dir):

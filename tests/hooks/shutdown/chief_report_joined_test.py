@@ -11,7 +11,7 @@ import tensorflow as tf
 import tfplugin.estimator
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.shutdown import chief_report
 
 
 @pytest.fixture(name='cluster')

@@ -212,11 +212,11 @@ def cross_replica_sum(
     `tf.compat.v1.tpu.cross_replica_sum`.
   """
   with tf.name_scope(name) if name else contextlib.nullcontext():
-    return shards_here('cross_replica_sum').sum(
+    return current_shards('cross_replica_sum').sum(
         x, group_assignment)
 
 
-def shards_here(caller: str) -> Shards:
+def current_shards(caller: str) -> Shards:
   """Returns the shards that the current code, called by `caller`, runs on."""
   shards, kind = _in_this_process(caller)
   num_processes = horovod_processes.number()

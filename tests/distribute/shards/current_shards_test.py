@@ -5,7 +5,7 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards import current_shards
 from tfplugin.distribute.shards import shared_shards
 
 tf1 = tf.compat.v1
@@ -16,7 +16,7 @@ _GROUPS = [[1, 3], [2, 0]]
 
 def _look(index, groups):
   """Returns what a shard with gradient 10 ** index finds."""
-  shards = shards_here.shards_here('caller')
+  shards = current_shards.current_shards('caller')
   variable = tf1.get_variable('w', initializer=1.0, use_resource=True)
   with shards.applying_sums():
     sums = shards.sums([(10.0 ** index, variable), (None, variable)], groups)
@@ -57,20 +57,20 @@ def _in_shards(num_shards, groups=None):
 
 def test_no_sharding_is_one_shard(behavior):
   with tf.Graph().as_default():
-    assert _look(2.0, [[0]])[:-1] == (shards_here.Shards, 1, 1)
+    assert _look(2.0, [[0]])[:-1] == (current_shards.Shards, 1, 1)
 
 
 @pytest.mark.parametrize('find', [
     lambda: _in_replicas(1), lambda: _in_shards(1)])
 def test_one_replica_or_shard_is_one_shard(behavior, find):
-  assert find() == (shards_here.Shards, 1, 1, [[1], [-1]])
+  assert find() == (current_shards.Shards, 1, 1, [[1], [-1]])
 
 
 @pytest.mark.parametrize('groups, factor, sums', [
     (None, .25, [1111] * 4), (_GROUPS, .5, [101, 1010, 101, 1010])])
 def test_replicas(behavior, groups, factor, sums):
   assert _in_replicas(4, groups) == (
-      shards_here.Replicas, 4, factor, [sums, [-1] * 4])
+      current_shards.Replicas, 4, factor, [sums, [-1] * 4])
 
 
 @pytest.mark.parametrize('groups, factor, total', [
@@ -78,7 +78,7 @@ def test_replicas(behavior, groups, factor, sums):
 def test_shards_that_share_variables_apply_the_sum_of_the_group_of_shard_0(
     behavior, groups, factor, total):
   assert _in_shards(4, groups) == (
-      shards_here.SharingReplicas, 4, factor, [[total] * 4, [-1] * 4])
+      current_shards.SharingReplicas, 4, factor, [[total] * 4, [-1] * 4])
 
 
 def test_tpu_shards(behavior):
@@ -90,11 +90,11 @@ def test_tpu_shards(behavior):
 
   with tf.Graph().as_default():
     tf1.tpu.shard(shard, num_shards=4)
-  assert found == [(shards_here.TpuShards, 4, .5)]
+  assert found == [(current_shards.TpuShards, 4, .5)]
 
 
 def test_a_kind_of_shards_knows_its_sum_and_divides_no_loss():
-  shards = shards_here.Shards(4)
+  shards = current_shards.Shards(4)
   assert shards.loss_factor(_MEAN, None) == .25
   with pytest.raises(NotImplementedError):
     shards.sum(tf.constant(1.0))
@@ -103,4 +103,4 @@ def test_a_kind_of_shards_knows_its_sum_and_divides_no_loss():
 def test_cross_replica_context_is_refused():
   with tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1']).scope():
     with pytest.raises(RuntimeError, match='`caller` must be called once per'):
-      shards_here.shards_here('caller')
+      current_shards.current_shards('caller')

@@ -17,7 +17,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin.checkpoints import refused_writes
-from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.shutdown import chief_report
 
 tf1 = tf.compat.v1
 
@@ -41,8 +41,8 @@ class LastExports:
   def finish(self, result: tuple | None = None) -> tuple | None:
     """Exports the last checkpoint, unless an exporter has done so.
 
-    `result` is that of `tf.estimator.train_and_evaluate`, or None. Returns it
-    with the exports.
+    `result` comes from `tf.estimator.train_and_evaluate`, or is None. Returns
+    it with the exports.
     """
     for exporter in self._exporters:
       exporter.finish()

@@ -21,10 +21,10 @@ from typing import Callable
 
 import tensorflow as tf
 
-from tfplugin.distribute.sessions import session_interception
 from tfplugin.checkpoints import refused_writes
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks.endings import contact
+from tfplugin.distribute.sessions import session_interception
+from tfplugin.hooks.shutdown import contact
 
 tf1 = tf.compat.v1
 

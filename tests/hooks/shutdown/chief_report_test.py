@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfplugin.bin import ports
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.shutdown import chief_report
 
 tf1 = tf.compat.v1
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute.shards import shards_here
+from tfplugin.distribute.shards import current_shards
 
 tf1 = tf.compat.v1
 
@@ -36,21 +36,21 @@ def test_one_shard_returns_x_itself(behavior):
   with tf.Graph().as_default() as graph:
     x = tf.constant([1.0])
     before = len(graph.get_operations())
-    assert shards_here.cross_replica_sum(x) is x
+    assert current_shards.cross_replica_sum(x) is x
     assert len(graph.get_operations()) == before
 
 
 def test_sum_over_all_replicas(behavior):
   # 1 + 2 + 4 = 7, 10 + 20 + 40 = 70
   values = np.float32([[1, 10], [2, 20], [4, 40]])
-  results = _run(3, shards_here.cross_replica_sum, values)
+  results = _run(3, current_shards.cross_replica_sum, values)
   for result in results:
     np.testing.assert_array_equal(result, [7, 70])
 
 
 def test_name_is_a_scope_of_the_sum():
   with tf.Graph().as_default() as graph, _mirrored(2).scope():
-    tf.distribute.get_strategy().run(lambda: shards_here.cross_replica_sum(
+    tf.distribute.get_strategy().run(lambda: current_shards.cross_replica_sum(
         tf.constant(1.0), None, 'total'))
     names = [op.name for op in graph.get_operations()]
   assert [name for name in names if name.startswith('total/')]
@@ -64,17 +64,17 @@ def test_name_is_a_scope_of_the_sum():
 ])
 @pytest.mark.parametrize('dtype', [np.float32, np.float64, np.int32])
 def test_sum_over_groups(behavior, groups, expected, dtype):
-  results = _run(4, lambda x: shards_here.cross_replica_sum(x, groups),
+  results = _run(4, lambda x: current_shards.cross_replica_sum(x, groups),
                  np.array([1, 2, 4, 8], dtype))
   np.testing.assert_array_equal(results, expected)
 
 
 @pytest.mark.parametrize('shape', [[0, 3], [2, 0], [0]])
 def test_nothing_is_summed_over_groups(behavior, shape):
-  results = _run(2, lambda x: shards_here.cross_replica_sum(
+  results = _run(2, lambda x: current_shards.cross_replica_sum(
       x, [[0], [1]]), np.zeros([2, *shape], np.float32))
   assert [list(result.shape) for result in results] == [shape, shape]
-  results = _run(4, lambda x: shards_here.cross_replica_sum(
+  results = _run(4, lambda x: current_shards.cross_replica_sum(
       x, [[0, 1], [2, 3]]), np.zeros([4, *shape], np.float32))
   assert [list(result.shape) for result in results] == [shape] * 4
 
@@ -82,7 +82,7 @@ def test_nothing_is_summed_over_groups(behavior, shape):
 def test_rows_of_any_number_are_summed_over_groups(behavior):
   def fn(x):
     x = tf1.placeholder_with_default(x, None)  # Of unknown rank.
-    return shards_here.cross_replica_sum(x, [[0, 1], [2, 3]])
+    return current_shards.cross_replica_sum(x, [[0, 1], [2, 3]])
   results = _run(4, fn, np.float32([[1], [2], [4], [8]]))
   np.testing.assert_array_equal(results, [[3], [3], [12], [12]])
 
@@ -96,13 +96,13 @@ def test_rows_of_any_number_are_summed_over_groups(behavior):
 def test_what_has_no_sum_is_refused(behavior, groups, value, message):
   num_replicas = 2 if groups == [[0], [1]] else 4
   with pytest.raises(TypeError, match=message):
-    _run(num_replicas, lambda x: shards_here.cross_replica_sum(
+    _run(num_replicas, lambda x: current_shards.cross_replica_sum(
         value(x), groups), np.arange(4.0))
 
 
 def test_nan_stays_in_its_group(behavior):
   results = _run(
-      4, lambda x: shards_here.cross_replica_sum(x, [[0, 1], [2, 3]]),
+      4, lambda x: current_shards.cross_replica_sum(x, [[0, 1], [2, 3]]),
       np.float32([np.nan, 1, 2, 3]))
   np.testing.assert_array_equal(results, [np.nan, np.nan, 5, 5])
 
@@ -115,7 +115,7 @@ def test_nan_stays_in_its_group(behavior):
 ])
 def test_gradient_is_summed_over_the_same_shards(behavior, groups, expected):
   def shard(x, weight):
-    y = shards_here.cross_replica_sum(x, groups)
+    y = current_shards.cross_replica_sum(x, groups)
     return tf.gradients(weight * y, x)[0]
   results = _run(4, shard, np.float32([3, 5, 7, 11]), np.float32([1, 2, 4, 8]))
   np.testing.assert_array_equal(results, expected)
@@ -132,7 +132,7 @@ def test_indexed_slices_stay_sparse(behavior, groups, expected):
   # Row sums: shard 0: {1: 3}; 1: {1: 3, 2: 2}; 2: {3: 4, 0: 1}; 3: {1: 2}
 
   def shard(indices, values):
-    total = shards_here.cross_replica_sum(
+    total = current_shards.cross_replica_sum(
         tf.IndexedSlices(values, indices, tf.constant([4, 1], tf.int64)),
         groups)
     assert isinstance(total, tf.IndexedSlices)
@@ -144,7 +144,7 @@ def test_indexed_slices_stay_sparse(behavior, groups, expected):
 
 def test_indexed_slices_without_dense_shape(behavior):
   def shard(values):
-    total = shards_here.cross_replica_sum(
+    total = current_shards.cross_replica_sum(
         tf.IndexedSlices(values, tf.constant([0, 2])), [[0, 1], [2, 3]])
     return tf.math.unsorted_segment_sum(total.values, total.indices, 3)
   results = _run(4, shard, np.float32([[1, 2], [3, 4], [5, 6], [7, 8]]))
@@ -157,7 +157,7 @@ def test_works_in_tf_function_and_eager():
 
   def shard():
     index = tf.distribute.get_replica_context().replica_id_in_sync_group
-    return shards_here.cross_replica_sum(
+    return current_shards.cross_replica_sum(
         tf.cast(index, tf.float32) + 1.0, [[1, 0]])
 
   for run in (strategy.run, tf.function(strategy.run)):
@@ -169,12 +169,12 @@ def test_cross_replica_context_is_refused():
   strategy = _mirrored(2)
   with strategy.scope():
     with pytest.raises(RuntimeError, match='once per shard.*MirroredStrategy'):
-      shards_here.cross_replica_sum(tf.constant(1.0))
+      current_shards.cross_replica_sum(tf.constant(1.0))
 
 
 def test_groups_that_do_not_fit_are_refused():
   with pytest.raises(ValueError, match=r'permutation of range\(1\)'):
-    shards_here.cross_replica_sum(tf.constant(1.0), [[0, 1]])
+    current_shards.cross_replica_sum(tf.constant(1.0), [[0, 1]])
 
 
 def _tpu_ops(computation, num_shards):
@@ -192,7 +192,7 @@ def _tpu_ops(computation, num_shards):
 ])
 def test_tpu_shards_graph_has_cross_replica_sum_with_groups(
     behavior, groups, expected):
-  ops = _tpu_ops(lambda: shards_here.cross_replica_sum(
+  ops = _tpu_ops(lambda: current_shards.cross_replica_sum(
       tf.constant([1.0, 2.0]), groups), 4)
   [op] = ops['CrossReplicaSum']
   np.testing.assert_array_equal(
@@ -202,7 +202,7 @@ def test_tpu_shards_graph_has_cross_replica_sum_with_groups(
 
 def test_tpu_shards_graph_exchanges_rows_of_indexed_slices(behavior):
   def shard():
-    total = shards_here.cross_replica_sum(
+    total = current_shards.cross_replica_sum(
         tf.IndexedSlices(tf.ones([3, 5]), tf.constant([0, 1, 1], tf.int64),
                          tf.constant([7, 5])), [[0, 2], [1, 3]])
     # Two shards of three rows each.
@@ -220,7 +220,7 @@ def test_tpu_shards_graph_exchanges_rows_of_indexed_slices(behavior):
 
 def test_one_tpu_shard_adds_no_op(behavior):
   ops = _tpu_ops(
-      lambda: shards_here.cross_replica_sum(tf.constant(1.0)), 1)
+      lambda: current_shards.cross_replica_sum(tf.constant(1.0)), 1)
   assert 'CrossReplicaSum' not in ops
 
 
@@ -251,7 +251,7 @@ def test_tpu_strategy_uses_the_op_of_the_tpu(behavior, groups, shape):
   with tf.Graph().as_default() as graph:
     strategy = tf1.distribute.experimental.TPUStrategy(_FakeTPUs())
     with strategy.scope():
-      strategy.run(lambda: shards_here.cross_replica_sum(
+      strategy.run(lambda: current_shards.cross_replica_sum(
           tf.constant([1.0, 2.0]), groups))
   [op] = [op for op in graph.get_operations() if op.type == 'CrossReplicaSum']
   # Over all four cores; of two groups each has a slice of its own.

@@ -25,7 +25,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute import time_limit
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_log
-from tfplugin.hooks.endings import contact
+from tfplugin.hooks.shutdown import contact
 
 tf1 = tf.compat.v1
 

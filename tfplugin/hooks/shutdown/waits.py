@@ -27,9 +27,9 @@ from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import server_options
 from tfplugin.events import event_log
 from tfplugin.events import record
-from tfplugin.hooks.endings import contact
-from tfplugin.hooks.endings import lost_peers
-from tfplugin.hooks.endings import task_records
+from tfplugin.hooks.shutdown import contact
+from tfplugin.hooks.shutdown import lost_peers
+from tfplugin.hooks.shutdown import task_records
 
 tf1 = tf.compat.v1
 
@@ -44,7 +44,7 @@ class WaitForWorkersHook(tf1.train.SessionRunHook):
 
   A worker that has not reported at the limit counts as lost. The chief warns
   with its name, and reports for it, so that the parameter servers end. In a run
-  that workers may join, the chief waits for those that are present.
+  that workers may join, the chief waits for the workers that are present.
 
   Differences from tf.contrib: there the chief left while workers still ran.
 
@@ -137,7 +137,8 @@ def wait_for_tasks(cluster_spec: tf.train.ClusterSpec,
   awaited = set(awaited)
   patience = time_limit_secs and time_limit.Patience(who, time_limit_secs)
   steps = {}
-  with contextlib.closing(task_records.Lists(cluster_spec, ps_index)) as lists:
+  with contextlib.closing(
+      task_records.TaskRecords(cluster_spec, ps_index)) as lists:
     while awaited - lists.keep():
       if patience:
         if ps_index is None and lists.steps != steps:
@@ -156,13 +157,13 @@ def wait_for_present(cluster_spec: tf.train.ClusterSpec,
                      while_waiting: Callable[[], None] = lambda: None) -> None:
   """Waits until no task is present, in a run that workers may join.
 
-  The tasks `expected` are awaited before they were ever present, too. Nobody
-  waits for a task whose steps stand still up to the limit: it counts as left,
-  with a warning. `while_waiting` is called between two reads.
+  The tasks `expected` are awaited before they were ever present, too. A
+  task whose steps stand still up to the limit counts as left, with a
+  warning. `while_waiting` is called between two reads.
   """
   expected = set(expected)
   patience = time_limit.Patience(who, None)
-  with contextlib.closing(task_records.Lists(cluster_spec)) as lists:
+  with contextlib.closing(task_records.TaskRecords(cluster_spec)) as lists:
     while True:
       lists.keep()
       missing = (expected | lists.present) - lists.known

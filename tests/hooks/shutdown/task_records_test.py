@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.hooks.endings import task_records
-from tfplugin.hooks.endings import task_tables
-from tfplugin.hooks.endings import waits
+from tfplugin.hooks.shutdown import task_records
+from tfplugin.hooks.shutdown import task_tables
+from tfplugin.hooks.shutdown import waits
 
 
 @pytest.fixture(scope='module')
@@ -76,10 +76,10 @@ def test_an_empty_list_is_no_report():
 def test_a_list_is_mended_from_another(servers):
   board = task_records._board(servers, 0)
   board.end(['worker:5'], task_tables.FINISHED)
-  assert task_records.Lists(servers, 1).keep() == (
-      task_records.Lists(servers, 0).keep() - {'worker:5'})
+  assert task_records.TaskRecords(servers, 1).keep() == (
+      task_records.TaskRecords(servers, 0).keep() - {'worker:5'})
   waits.wait_for_tasks(servers, ['worker:5'], 'chief:0', 10.0)
-  assert 'worker:5' in task_records.Lists(servers, 1).keep()
+  assert 'worker:5' in task_records.TaskRecords(servers, 1).keep()
   board.close()
 
 
@@ -102,7 +102,7 @@ def test_the_present_and_the_expected_are_awaited_until_they_end(own):
       task_records.report_left(own, 'worker:7')
     elif len(ended) == 1:
       task_records.report_finished(own, 'worker:0')
-    ended.append(task_records.Lists(own).keep())
+    ended.append(task_records.TaskRecords(own).keep())
 
   waits.wait_for_present(own, ['worker:0'], 'chief:0', 60.0, end_one)
   assert [{'worker:7'}, {'worker:0', 'worker:7'}] == ended
@@ -114,7 +114,7 @@ def test_a_worker_that_stands_still_counts_as_left_and_a_slow_one_returns(
   monkeypatch.setattr(task_records, '_REPORT_SECS', 0.0)
   killed = task_records.StepReport(own, 'worker:7', is_present=True)
   steps = task_records.StepReport(own, 'worker:8', is_present=True)
-  lists = task_records.Lists(own)
+  lists = task_records.TaskRecords(own)
 
   def look():
     lists.keep()
@@ -154,7 +154,7 @@ def test_a_ps_that_forgets_learns_again_who_is_present(own, monkeypatch):
 def test_a_report_of_a_fixed_cluster_says_nothing_of_presence(own):
   report = task_records.StepReport(own, 'worker:0')
   report.count()
-  lists = task_records.Lists(own)
+  lists = task_records.TaskRecords(own)
   lists.keep()
   assert not lists.marks and lists.steps == {'worker:0': 1}
   report.close()

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import ports
-from tfplugin.hooks.endings import task_tables
+from tfplugin.hooks.shutdown import task_tables
 
 CLAIMED, PRESENT, LEFT, FINISHED = (
     task_tables.CLAIMED, task_tables.PRESENT, task_tables.LEFT,

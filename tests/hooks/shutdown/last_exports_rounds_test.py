@@ -13,7 +13,7 @@ from tfplugin import distribute
 from tfplugin import estimator as estimator_lib
 from tfplugin.bin import ports
 from tfplugin.estimator import cluster_training
-from tfplugin.hooks.endings import chief_report
+from tfplugin.hooks.shutdown import chief_report
 
 tf1 = tf.compat.v1
 

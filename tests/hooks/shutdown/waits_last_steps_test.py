@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.hooks.endings import lost_peers
-from tfplugin.hooks.endings import waits as waits_lib
+from tfplugin.hooks.shutdown import lost_peers
+from tfplugin.hooks.shutdown import waits as waits_lib
 
 _CLUSTER = tf.train.ClusterSpec(
     {'worker': ['a:1', 'b:1'], 'ps': ['c:1']})
