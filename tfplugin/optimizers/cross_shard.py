@@ -12,10 +12,10 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import branching
 from tfplugin.distribute.shards import current_shards
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards import sums_for_wrappers
+from tfplugin.distribute.shards.building import merge_calls
 from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.ops import shard_reduction
 from tfplugin.optimizers import wrapper
@@ -317,7 +317,7 @@ def apply_reduced_gradients(
         optimizer, reduced, pairs, global_step, name)
 
   return tf.distribute.get_replica_context().merge_call(
-      branching.labelled(
+      merge_calls.labelled(
           f'{optimizer.get_name()}.apply_gradients', apply_to_copies),
       args=(pairs,))
 

@@ -19,7 +19,7 @@ from typing import Union
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import branching
+from tfplugin.distribute.shards.building import merge_calls
 from tfplugin.distribute.variables import same_values
 from tfplugin.ops import batch_parts
 from tfplugin.ops import shard_reduction
@@ -122,7 +122,7 @@ def _reduce(context, value: Summand) -> Summand:
     return total
 
   return context.merge_call(
-      branching.labelled('a sum over shards', merge), args=(value,))
+      merge_calls.labelled('a sum over shards', merge), args=(value,))
 
 
 def sum_in_group(x: Summand, groups: shard_reduction.GroupAssignment,

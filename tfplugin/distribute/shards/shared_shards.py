@@ -13,13 +13,13 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import branching
 from tfplugin.distribute import refusals
 from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import current_shards
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
 from tfplugin.distribute.shards.building import loss_denominators
+from tfplugin.distribute.shards.building import merge_calls
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import write_audit
@@ -169,7 +169,7 @@ class SharedExtended(cross_shard_extended.GroupReduction,
           [values[shard] for shard in group], [1.0] * len(group))
 
     return tf.distribute.get_replica_context().merge_call(
-        branching.labelled('the sum of a gradient over shards', merge),
+        merge_calls.labelled('the sum of a gradient over shards', merge),
         args=(gradient,))
 
   def update(self, var, fn, args=(), kwargs=None, group=True):

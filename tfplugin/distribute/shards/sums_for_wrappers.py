@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import branching
+from tfplugin.distribute.shards.building import merge_calls
 from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.distribute.variables import same_values
 
@@ -53,7 +53,7 @@ def sums_of(
     return sums
 
   found = iter(tf.distribute.get_replica_context().merge_call(
-      branching.labelled('the sums of gradients over shards', reduce),
+      merge_calls.labelled('the sums of gradients over shards', reduce),
       args=(pairs,)))
   return [(g if g is None else next(found), v) for g, v in grads_and_vars]
 

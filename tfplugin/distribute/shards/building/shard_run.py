@@ -21,6 +21,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin.distribute import branching
 from tfplugin.distribute.shards import all_reduce
+from tfplugin.distribute.shards.building import merge_calls
 from tfplugin.distribute.shards.building import op_record
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.writes import batch_values
@@ -53,7 +54,7 @@ class ShardRun:
     `gradients` belong to an outer run, or are None.
     """
     self.batch = batch
-    self.branches = branching.Branches()
+    self.branches = merge_calls.Branches()
     self.gradients = gradients or op_record.NotedGradients()
     self.record = op_record.OpRecord(
         tf1.get_default_graph(), len(batch))
@@ -130,8 +131,8 @@ class ShardRun:
     if place == self.branches.outside and _tf_internals.is_moving_average(
         inspect.unwrap(merge_fn)):
       args = (args[0], self._of_batch(shard, *args))
-    call = branching.Call(
-        branching.label_of(merge_fn, args), place, args, kwargs or {})
+    call = merge_calls.Call(
+        merge_calls.label_of(merge_fn, args), place, args, kwargs or {})
     with contextlib.ExitStack() as stack:
       if self.branches.is_current():
         stack.enter_context(self.branches.outside.entered())

@@ -32,10 +32,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards import shard_loss
+from tfplugin.distribute.shards.building import merge_calls
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.shards.writes import batch_values
 from tfplugin.distribute.variables import same_values
@@ -98,7 +98,7 @@ class BatchWrites:
       if isinstance(value, tf.Operation):
         raise RuntimeError(_RESULT_OF_WRITE.format(label, value))
       context.merge_call(  # It compares the values.
-          branching.labelled(label, functools.partial(_nothing)),
+          merge_calls.labelled(label, functools.partial(_nothing)),
           args=(value,))
       return value
     if run.branches.outside != _tf_internals.Place():
@@ -150,7 +150,7 @@ class BatchWrites:
     if self.tfplugin_copies is not None:
       return value
     return tf.distribute.get_replica_context().merge_call(
-        branching.labelled(
+        merge_calls.labelled(
             f'`{method}` of `{self.name}`',
             functools.partial(_one_of_all, self, method)), args=(value,))
 
