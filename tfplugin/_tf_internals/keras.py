@@ -49,7 +49,8 @@ def keras_means_of_losses(applies: Callable[[], bool]) -> Iterator[None]:
   """Makes Keras accept losses that are means inside a strategy.
 
   A loss of Keras 2 refuses its default reduction there, since most strategies
-  would add up the replicas' means. `applies` is asked in the current thread.
+  would add up the replicas' means. `applies` is called in the thread that
+  builds.
   """
   with contextlib.ExitStack() as stack:
     for kind in loss_classes():

@@ -128,7 +128,8 @@ def counts_marked(applies: Callable[[], bool]) -> Iterator[None]:
 
   The reductions of `tf.compat.v1.losses` and of Keras do not return the count,
   and a program may use the same tensor elsewhere. `is_count_of_mean` recognises
-  the copy; its input is the count. `applies` is asked in the current thread.
+  the copy; its input is the count. `applies` is called in the thread that
+  builds.
   """
   def dividing(mean):
     def divide(losses, count):
@@ -266,7 +267,7 @@ def summaries_of_all(applies: Callable[[], bool],
   """Makes `tf.compat.v1.summary` write summaries in all replicas.
 
   By default only the first replica makes them, and the others' values are lost.
-  `applies` is asked in the current thread.
+  `applies` is called in the thread that builds.
   """
   return replacing.replaced_in_turn(
       summary_op_util, skip_summary=lambda skip: (
@@ -309,7 +310,7 @@ def divides_by(op: tf.Operation, tensor: tf.Tensor) -> bool:
 
 
 def alternatives(tensor: tf.Tensor) -> list[tf.Tensor]:
-  """Returns the tensors of which `tensor` is one, also in function bodies."""
+  """Returns the tensors from which a condition or switch chooses `tensor`."""
   op = tensor.op
   if op_types.calls_functions(op) and 'While' not in op.type:
     return [graph.outputs[tensor.value_index]

@@ -67,7 +67,7 @@ def is_made_by_optimizer() -> bool:
 def is_applied_by(kind: type) -> bool:
   """Returns whether `apply_gradients` of an optimizer of class `kind` runs.
 
-  An optimizer does not get the one that applies it, so the stack is read.
+  An optimizer does not know its wrapper, so the call stack is read.
   """
   frame = inspect.currentframe()
   while frame is not None:

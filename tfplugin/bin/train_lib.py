@@ -45,7 +45,7 @@ def train(options: options_lib.TrainOptions,
 
   A checkpoint in `model_dir` that has the steps already is only evaluated.
   `terminal`, from `live_display.find_terminal`, gets a bar and a table; None: a
-  line now and then.
+  line at intervals.
 
   An unfit data file or model_dir raises `ValueError`. A missing package,
   another run in the model_dir or the end of a needed role raises

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that end at once: tf.data's autotune only where it is requested.
+"""Inputs without tf.data's autotune, whose thread delays the end of a session.
 
 Closing a session waits for the tuning thread of each iterator, which may sleep
 for up to a minute. A strategy has two iterators: the user's and the device's.

@@ -23,7 +23,7 @@ from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.shards.writes import write_audit
 from tfplugin.distribute.towers import split_model
 from tfplugin.distribute.updates import optimizer_interception
-from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import batches
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.ops import batch_parts
@@ -148,7 +148,7 @@ def cross_shard(
   """
   shard_reduction.check(reduction)
   shard_reduction.check_groups(group_assignment)
-  broadcast = batch_sharding.check_broadcast(broadcast)
+  broadcast = batches.check_broadcast(broadcast)
   if devices is not None:
     devices = local_devices.check_devices(devices)
     shard_reduction.check_groups(group_assignment, len(devices))
@@ -172,7 +172,7 @@ def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 broadcast: Collection[str]):
   """Builds the shards of one call and reduces their specs."""
   arguments = call.arguments
-  shards = batch_sharding.split_batch(
+  shards = batches.split_batch(
       arguments['features'], arguments.get('labels'), len(devices), broadcast)
   assertions = shards.check_even(decorator_stack.CROSS_SHARD)
   strategy = shared_shards.SharedShards(

@@ -16,7 +16,7 @@ from tfplugin import types
 from tfplugin.distribute import local_devices
 from tfplugin.distribute.towers import split_graph
 from tfplugin.distribute.towers import split_model
-from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import batches
 from tfplugin.estimator import decorator_stack
 from tfplugin.estimator import model_fn as model_fn_lib
 
@@ -141,7 +141,7 @@ def replicate_model_fn(
     names = tuple(split_graph.WEIGHTS_OF_MOMENTS)
     raise ValueError(f'`batch_norm` must be one of {names}. '
                      f'Received: {batch_norm!r}. Leave it out for the mean.')
-  broadcast = batch_sharding.check_broadcast(broadcast)
+  broadcast = batches.check_broadcast(broadcast)
   if devices is not None:
     devices = local_devices.check_devices(devices)
 
@@ -160,7 +160,7 @@ def replicate_model_fn(
 def _run_towers(call: model_fn_lib.ModelFnCall, devices: Sequence[str],
                 broadcast: Collection[str], batch_norm: str):
   """Builds the model once, and moves its row-wise ops to the devices."""
-  batch = batch_sharding.batch_of_towers(
+  batch = batches.batch_of_towers(
       call.arguments['features'], call.arguments.get('labels'), len(devices),
       broadcast)
   features, labels = batch.values

@@ -19,7 +19,7 @@ from tfplugin.distribute import local_devices
 from tfplugin.distribute.shards import shared_shards
 from tfplugin.distribute.shards.building import shard_run
 from tfplugin.distribute.variables import same_values
-from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import batches
 from tfplugin.estimator import model_fn as model_fn_lib
 from tfplugin.estimator.cross_shard import check_specs
 from tfplugin.estimator.cross_shard import concat_outputs
@@ -69,7 +69,7 @@ def with_context(model_fn: types.ModelFn) -> types.ModelFn:
 def _run_shards(call: model_fn_lib.ModelFnCall, devices: Sequence[str]):
   model_fn_lib.check_no_strategy('ShardedTPUEstimator')
   num_shards = len(devices)
-  shards = batch_sharding.split_batch(
+  shards = batches.split_batch(
       call.arguments['features'], call.arguments.get('labels'), num_shards)
   shares, assertions = batch_parts.row_shares(shards.rows), []
   if call.mode == tf.estimator.ModeKeys.TRAIN:

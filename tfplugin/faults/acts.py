@@ -174,7 +174,7 @@ def _names_of(pid: int) -> set[str]:
 
 
 class Outage:
-  """An outage that has begun; a call, or in time its `thread`, ends it."""
+  """A running outage. Calling it ends it, and so does its `thread` in time."""
 
   def __init__(self, secs: float, undo: Callable[[], None],
                renew: Callable[[], None] = lambda: None):

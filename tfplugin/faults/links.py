@@ -69,7 +69,7 @@ def lossy(percent: float) -> Change:
 
 
 def slow(bytes_per_sec: float) -> Change:
-  """Returns the change after which each socket sends at a rate at most."""
+  """Returns the change that limits the rate at which each socket sends."""
   rate = struct.pack(_RATE, max(1, round(bytes_per_sec)))
   return Change(functools.partial(_pace, rate), _restore_pace,
                 both_ends=True, listeners=False)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Hook that reads a training's numbers now and then, for sinks that write them.
+"""Hook that reads a training's numbers at intervals, for sinks that write them.
 
 The numbers are the step of the graph, and the counters and figures of a
 wrapper. `EventsHook`, `TensorBoardHook` and the status of `tfplugin-train` are

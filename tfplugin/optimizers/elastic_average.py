@@ -72,7 +72,7 @@ class ElasticAverageOptimizer(wrapper.OptimizerWrapper):
 
   Supported: any v1 optimizer; dense and sparse gradients; partitioned
   variables; float16, 32, 64; batch norm; several instances; graphs.
-  OtherLaunches: `ElasticAverageStrategy`.
+  Elsewhere: `ElasticAverageStrategy`.
 
   Differences from tf.contrib:
     * `rho=None` works with every v1 optimizer that has a learning rate, and the

@@ -19,7 +19,7 @@ from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_variables
-from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.elastic.values import unaveraged_values
 
 tf1 = tf.compat.v1
 
@@ -136,7 +136,7 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
     return self.pairs
 
   def set_values(self, gradients: Sequence[Any],
-                 runs: list) -> set_values.SetValues:
+                 runs: list) -> unaveraged_values.SetValues:
     """Returns the exchange of untrained variables without an average.
 
     Once averaged, a variable is averaged by each call of an optimizer. An
@@ -146,13 +146,13 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
       gradients: The gradients that the call applies.
       runs: Gets the exchange if it is a session run of its own.
     """
-    found = set_values.of_gradients(
+    found = unaveraged_values.of_gradients(
         [pair for pair in self.pairs if pair not in self.averaged], gradients)
     self.averaged += [pair for pair in self.pairs if not (
         pair.trainable or pair in self.averaged or pair in found.pairs)]
     for values in self._values:
       values.leave_out(self.averaged)
-    self._values.append(set_values.SetValues(
+    self._values.append(unaveraged_values.SetValues(
         found, self.worker_device, runs, self._seen))
     return self._values[-1]
 
@@ -206,7 +206,7 @@ class ElasticAverageCustomGetter(elastic_variables.ElasticScope):
     """
     calls = list(self._can_make_again)
     exchanged = {pair for call in calls for pair in call.pairs}
-    written = set_values.written_by_program(
+    written = unaveraged_values.written_by_program(
         pair for pair in self.pairs
         if pair.trainable and pair not in exchanged)
     pairs = [*written.computed, *written.set_by_hand]

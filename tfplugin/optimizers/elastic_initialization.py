@@ -12,7 +12,7 @@ from tfplugin.distribute import cluster_task
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.distribute.elastic.values import first_values
-from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.elastic.values import unaveraged_values
 from tfplugin.distribute.sessions import prompt_start
 from tfplugin.distribute.sessions import session_interception
 
@@ -58,7 +58,7 @@ class ElasticInitialization(separate_run.ExchangeThreads):
     if self._waits:
       prompt_start.check_chief_initializes(pairs[0].local.device)
     self._first = self._make_first_values(pairs)
-    tf1.logging.info('Elastic averaging: %s.', set_values.describe(
+    tf1.logging.info('Elastic averaging: %s.', unaveraged_values.describe(
         pairs, [values.unaveraged for values in self._optimizer.unaveraged],
         ()))  # The getter makes all state local.
     self._arrived = barrier and barrier.arrived()

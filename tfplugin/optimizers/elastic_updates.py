@@ -64,7 +64,7 @@ class ElasticUpdates(wrapper.OptimizerWrapper):
         [v for g, v in grads_and_vars if g is not None]))
     self._scope.has_statistics = True
     adjusted = self._exchange.adjusted(grads_and_vars, self._rho)
-    counted = self._exchange.counts(global_step)
+    counted = self._exchange.step_of(global_step)
     if _tf_internals.assigns_by_itself(_innermost(self._optimizer)):
       counted = global_step  # It may read the step, and advance it itself.
     with self._scope.local_state():

@@ -23,7 +23,7 @@ from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import pair_moves
 from tfplugin.distribute.elastic.overlap import overlapped_exchange
 from tfplugin.distribute.elastic.overlap import separate_run
-from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.elastic.values import unaveraged_values
 from tfplugin.distribute.updates import conditional_update
 from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.ops import elastic
@@ -112,9 +112,8 @@ class Exchange:
 
   def variables(self) -> list[tf.Variable]:
     """Returns the step's counter and the variables that its exchanges write."""
-    return [self.local_step, *(
-        v for pair in self.pairs for v in pair.variables()), *(
-            v for run in self.runs for v in run.variables())]
+    return [self.local_step, *(v for part in (*self.pairs, *self.runs)
+                               for v in part.variables())]
 
   def add(self, *pairs: elastic_pairs.Pair) -> None:
     """Adds averaged variables to the exchanges."""
@@ -132,11 +131,12 @@ class Exchange:
   def end_of_model_fn(self, train_ops: Sequence,
                       state: Collection[str]) -> tf.Operation:
     """Returns the op that ends a step; logs the variables, also `state`."""
-    unaveraged = set_values.of_step(self.pairs, train_ops, self.inputs)
-    values = set_values.SetValues(
+    unaveraged = unaveraged_values.of_step(self.pairs, train_ops, self.inputs)
+    values = unaveraged_values.SetValues(
         unaveraged, self.local_step.device, self.runs)
-    tf1.logging.info('Elastic averaging: %s.',
-                     set_values.describe(self.pairs, [unaveraged], state))
+    tf1.logging.info(
+        'Elastic averaging: %s.',
+        unaveraged_values.describe(self.pairs, [unaveraged], state))
     self._pairs = {copy: pair for copy, pair in self._pairs.items()
                    if pair not in values.pairs}
     return values.after(self.end_step(train_ops), self.due)
@@ -203,8 +203,7 @@ class Exchange:
     return elastic_pairs.write(
         self._applied.variable, 'update', tf.constant(value, tf.int64))
 
-  def counts(self, global_step: tf.Variable | None,
-             ) -> tf.Variable | None:
+  def step_of(self, global_step: tf.Variable | None) -> tf.Variable | None:
     """Returns the step for the optimizer; None if the exchange advances it."""
     if global_step is None or self._settings.count_steps == 'local':
       return global_step
@@ -234,9 +233,9 @@ class Exchange:
       self._settings.warn_without_rows()
     ends = graph_order.operations_of(train_ops)
     # A program may advance the counter itself; it then counts local steps.
+    unaudited = optimizer_interception.OF_RULES.unaudited
     counters = [(step, advance) for step, advance in self.counters
-                if not any(
-                    optimizer_interception.OF_RULES.unaudited(ends, step))]
+                if not any(unaudited(ends, step))]
     if counters:
       training_graph.current().step_counts_exchanges = True
     with tf1.control_dependencies(train_ops):

@@ -153,7 +153,7 @@ def read(variable: tf.Variable, rows: tf.Tensor | None = None) -> tf.Tensor:
 
 def read_if(turn: tf.Tensor | None, variable: tf.Variable,
             rows: tf.Tensor | None = None) -> tf.Tensor:
-  """Returns a variable if it is the `turn`, else 0; None: in any case."""
+  """Reads a variable if `turn` is true or None; else returns zeros."""
   value = read(variable, rows)
   return value if turn is None else tf.where(turn, value, tf.zeros_like(value))
 
@@ -170,7 +170,7 @@ def write(variable: tf.Variable, how: str, value: tf.Tensor,
 
 def write_if(turn: tf.Tensor | None, variable: tf.Variable, value: tf.Tensor,
              rows: tf.Tensor | None = None):
-  """Assigns a value if it is the `turn`; None: in any case."""
+  """Assigns a value if `turn` is true or None."""
   if turn is None:
     return write(variable, 'update', value, rows)
   with placement.device_override(variable.device):

@@ -98,7 +98,7 @@ class StartBarrier:
 
 def wait_until(look: Callable, task_index: int,
                time_limit_secs: float) -> None:
-  """Waits until `look()` is all true; a TimeoutError names missing tasks."""
+  """Polls `look` until all are true; a TimeoutError names missing tasks."""
   patience = time_limit.Patience(_name(task_index), time_limit_secs)
   arrived = look()
   if all(arrived):
@@ -130,7 +130,7 @@ def _name(task_index: int) -> str:
 
 def check_start(task_index: int, num_worker: int,
                 time_limit_secs: float) -> None:
-  """Raises unless the worker, of which the chief is one, can start so."""
+  """Raises ValueError unless `task_index` is in [0, num_worker)."""
   elastic_settings.check('task_index', task_index)
   if not 0 <= task_index < num_worker:
     raise ValueError(

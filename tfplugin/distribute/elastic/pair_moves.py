@@ -7,9 +7,8 @@ Small variables share one message; see `tfplugin.distribute.packed.packing`.
 A large variable is sent in parts, if that is asked for. The difference of one
 part returns while the next parts arrive, so both directions of a link are busy.
 Without parts, two workers that exchange at the same time both pull, and then
-both push, with the other direction idle. But they come apart later, see
-`tfplugin.bin.network_times`. A part is a separate call also in a step that is
-not due, which sends no data in it.
+both push, with the other direction idle. But they come apart later. A part is a
+separate call also in a step that is not due, which sends no data in it.
 
 Neither packing nor splitting changes a bit of the result.
 """

@@ -62,7 +62,7 @@ class PackedSteps(intercepted_updates.InterceptedUpdates):
     return [gradient for gradient, _ in sent]
 
   def _only_value(self, value):
-    """Returns the value of one device; that of several is left as it is."""
+    """Unwraps a value of one device."""
     values = self._container_strategy().experimental_local_results(value)
     return values[0] if len(values) == 1 else value
 

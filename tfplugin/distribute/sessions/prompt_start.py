@@ -99,7 +99,7 @@ def poll_while(look: Callable[[], tf.Tensor],
   is one last look. `shape` is the tensor's, where it changes between looks.
   The host's clock may be set meanwhile.
 
-  The wait of `who` is logged now and then. If the current task has an event
+  The wait of `who` is logged at intervals. If the current task has an event
   log, the wait is an event. `whom` and `tasks` map the tensor's value to the
   awaited thing, for the log, and to its tasks, for the event.
   """

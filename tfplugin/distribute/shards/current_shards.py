@@ -76,7 +76,7 @@ class Shards:
 
   def loss_factor(self, reduction: str,
                   groups: shard_reduction.GroupAssignment) -> float:
-    """Returns the factor of a loss for which gradients sum to `reduction`.
+    """Returns the factor of a shard's loss; gradients then sum to `reduction`.
 
     The last loss that was built decides whether TensorFlow divides it, too.
     """

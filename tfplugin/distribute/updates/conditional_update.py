@@ -55,8 +55,8 @@ def apply_gradients_if(
   """Runs `optimizer.apply_gradients` where `should_apply` is true.
 
   Where it is false, the variables, the optimizer's state and `global_step` do
-  not change. In replicas, all of their `should_apply` must be true. So must all
-  of their `skip_args`, bool scalars that `on_skip` gets.
+  not change. With several replicas, `should_apply` is true if it is true in
+  each replica. So is each of `skip_args`, bool scalars that `on_skip` gets.
 
   `prepare` is called once before the branch, to make the variables that
   `on_apply` and `on_skip` use. `on_apply` is called in the branch that applies,

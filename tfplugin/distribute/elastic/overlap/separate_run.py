@@ -28,9 +28,11 @@ _LIMIT_SECS = 300.0
 _UNSERVED = (
     'A session must have the hook that runs the exchanges where an earlier '
     'session of its graph had it, from the start of the session to its end. '
-    'Received: a session without it. Pass the `training_hooks` of the '
-    'EstimatorSpec, or the hook of `optimizer.make_session_run_hook`, to a '
-    '`tf.compat.v1.train.MonitoredSession`.')
+    'Received: a session without it, or a step before it has begun. Pass the '
+    '`training_hooks` of the EstimatorSpec, or the hook of '
+    '`optimizer.make_session_run_hook`, to a '
+    '`tf.compat.v1.train.MonitoredSession`. A hook that trains in '
+    '`after_create_session` must come after it, or train in `before_run`.')
 
 
 class SeparateRun:

@@ -25,7 +25,7 @@ from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
 from tfplugin.distribute import training_graph
 from tfplugin.distribute.elastic import elastic_pairs
-from tfplugin.distribute.elastic.values import set_values
+from tfplugin.distribute.elastic.values import unaveraged_values
 
 tf1 = tf.compat.v1
 
@@ -55,16 +55,16 @@ class FirstValues(tf1.train.SessionRunHook):
       return
     with tf1.control_dependencies(None), tf1.name_scope('first_values'):
       self._before = placement.worker_variable(
-          functools.partial(set_values.prints_of, [
+          functools.partial(unaveraged_values.prints_of, [
               pair.first_value for pair in self._pairs]),
           'elastic_average/first_values', device, is_listed=False)
       # A user's own local_init_op may leave it uninitialised.
       self._has_before = self._before.is_initialized()
       self._read_before = self._before.read_value()
       with placement.device_override(device):
-        self._prints_of_copies = set_values.prints_of(
+        self._prints_of_copies = unaveraged_values.prints_of(
             [copy.read_value() for pair in self._pairs for copy in pair.copies])
-        self._prints_of_centers = set_values.prints_of(
+        self._prints_of_centers = unaveraged_values.prints_of(
             [pair.center.read_value() for pair in self._pairs])
       self._to_center = [
           _assign([pair.center, *pair.copies[1:]], pair.local, pair)

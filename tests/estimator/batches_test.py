@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import estimator
-from tfplugin.estimator import batch_sharding
+from tfplugin.estimator import batches
 from tfplugin.ops import batch_parts
 
 tf1 = tf.compat.v1
@@ -21,7 +21,7 @@ def _split(features, labels=None, num_shards=2, **kwargs):
   """Returns the values of the shards of what a function makes in a graph."""
   with tf.Graph().as_default(), tf1.Session() as session:
     made = features()
-    shards = batch_sharding.split_batch(
+    shards = batches.split_batch(
         made, labels() if labels else None, num_shards, **kwargs)
     return [session.run(shard) for shard in shards.features], shards
 
@@ -89,7 +89,7 @@ def test_broadcast_keys_are_not_split(behavior):
 
 def test_labels_may_be_missing():
   with tf.Graph().as_default():
-    assert batch_sharding.split_batch(tf.ones([2]), None, 2).labels == [
+    assert batches.split_batch(tf.ones([2]), None, 2).labels == [
         None, None]
 
 
@@ -103,26 +103,26 @@ def test_bad_batches_are_refused(features, broadcast, match):
     if isinstance(features, dict):
       features = {key: tf.constant(value) for key, value in features.items()}
     with pytest.raises(ValueError, match=match):
-      batch_sharding.split_batch(features, None, 2, broadcast)
+      batches.split_batch(features, None, 2, broadcast)
 
 
 def test_broadcast_must_be_a_list_and_is_read_once():
   with pytest.raises(TypeError, match='`broadcast` must be a list'):
-    batch_sharding.check_broadcast('x')
-  assert batch_sharding.check_broadcast(iter(['x', 'y'])) == ('x', 'y')
+    batches.check_broadcast('x')
+  assert batches.check_broadcast(iter(['x', 'y'])) == ('x', 'y')
 
 
 def test_different_dynamic_sizes_are_refused_when_they_run(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     x = tf1.placeholder_with_default(np.ones([3], np.float32), [None])
     y = tf1.placeholder_with_default(np.ones([2], np.float32), [None])
-    shards = batch_sharding.split_batch({'x': x, 'y': y}, None, 2)
+    shards = batches.split_batch({'x': x, 'y': y}, None, 2)
     with pytest.raises(tf.errors.InvalidArgumentError, match='same first'):
       session.run(shards.features)
 
 
 def _check_even(rows):
-  return batch_sharding.Shards(rows, rows, rows).check_even('owner')
+  return batches.Shards(rows, rows, rows).check_even('owner')
 
 
 def test_even_shards_pass():
@@ -149,14 +149,14 @@ def test_sizes_of_the_step_are_asserted_in_it():
 @pytest.mark.parametrize('rows, num_shards', ((1, 1), (4, 2), (6, 3)))
 def test_shards_of_the_same_size_pass(rows, num_shards):
   with tf.Graph().as_default():
-    shards = batch_sharding.split_batch(tf.ones([rows]), None, num_shards)
+    shards = batches.split_batch(tf.ones([rows]), None, num_shards)
     assert shards.check_even('owner') == []
 
 
 @pytest.mark.parametrize('rows, num_shards', ((0, 1), (0, 2), (3, 2), (1, 2)))
 def test_other_shards_are_refused(rows, num_shards):
   with tf.Graph().as_default():
-    shards = batch_sharding.split_batch(tf.ones([rows]), None, num_shards)
+    shards = batches.split_batch(tf.ones([rows]), None, num_shards)
     with pytest.raises(ValueError, match=(
         f'multiple of the {num_shards} shards of `owner`. '
         f'Received: {rows} rows')):
@@ -169,7 +169,7 @@ def test_sizes_that_are_not_static_are_compared_in_the_step(
     behavior, rows, num_shards):
   with tf.Graph().as_default(), tf1.Session() as session:
     x = tf1.placeholder_with_default(tf.ones([rows]), [None])
-    shards = batch_sharding.split_batch(x, None, num_shards)
+    shards = batches.split_batch(x, None, num_shards)
     checks = shards.check_even('owner')
     if rows % num_shards:
       with pytest.raises(tf.errors.InvalidArgumentError, match=(
@@ -183,7 +183,7 @@ def test_sizes_that_are_not_static_are_compared_in_the_step(
 def test_tensors_of_different_rows_are_found_in_the_step(behavior, rows):
   with tf.Graph().as_default(), tf1.Session() as session:
     leaves = [tf1.placeholder_with_default(tf.ones([n]), [None]) for n in rows]
-    shards = batch_sharding.split_batch(leaves[:2], leaves[2], 2)
+    shards = batches.split_batch(leaves[:2], leaves[2], 2)
     first = (shards.features[0], shards.labels[0])
     if len(set(rows)) > 1:
       with pytest.raises(tf.errors.InvalidArgumentError, match=(
@@ -212,7 +212,7 @@ _KINDS = ('dense', 'sparse', 'ragged', 'unknown rank')
 @pytest.mark.parametrize('kind', _KINDS)
 def test_sizes_of_the_step_are_compared_with_a_static_one(behavior, kind, rows):
   with tf.Graph().as_default(), tf1.Session() as session:
-    shards = batch_sharding.split_batch(
+    shards = batches.split_batch(
         {'x': tf.ones([4, 2]), 'negatives': _of_unknown_size(kind, rows)}, None,
         2)
     # The shards stay static: the assertion is before each slice.
@@ -232,7 +232,7 @@ def test_sizes_of_the_step_are_compared_with_a_static_one(behavior, kind, rows):
 @pytest.mark.parametrize('kind', _KINDS)
 def test_one_shard_gets_everything_and_compares_nothing(behavior, kind):
   with tf.Graph().as_default(), tf1.Session() as session:
-    (shard,) = batch_sharding.split_batch(
+    (shard,) = batches.split_batch(
         {'x': tf.ones([4]), 'negatives': _of_unknown_size(kind, 5)}, None,
         1).features
     values = session.run(tf.nest.flatten(shard, expand_composites=True))
