@@ -59,7 +59,6 @@ from tfplugin._tf_internals.keras import is_keras_inference
 from tfplugin._tf_internals.keras import keras_3_module_of
 from tfplugin._tf_internals.keras import keras_means_of_losses
 from tfplugin._tf_internals.keras import keras_module_of
-from tfplugin._tf_internals.keras import layer_names_by_replica
 from tfplugin._tf_internals.losses import addends
 from tfplugin._tf_internals.losses import alternatives
 from tfplugin._tf_internals.losses import AVERAGE_OF_REPLICAS
@@ -108,6 +107,8 @@ from tfplugin._tf_internals.optimizers import learning_rate_of
 from tfplugin._tf_internals.optimizers import state_creator
 from tfplugin._tf_internals.optimizers import wrapped_optimizer
 from tfplugin._tf_internals.replacing import stay_replaced
+from tfplugin._tf_internals.replicas import models_by_replica
+from tfplugin._tf_internals.replicas import regularize_once
 from tfplugin._tf_internals.rows.op_copies import can_be_called_again
 from tfplugin._tf_internals.rows.op_copies import can_be_copied
 from tfplugin._tf_internals.rows.op_copies import copy_op
@@ -162,7 +163,6 @@ from tfplugin._tf_internals.strategies import ParameterServerStrategyExtended
 from tfplugin._tf_internals.strategies import per_replica
 from tfplugin._tf_internals.strategies import python_function_of
 from tfplugin._tf_internals.strategies import regroup
-from tfplugin._tf_internals.strategies import seeds_by_replica
 from tfplugin._tf_internals.strategies import select_replica
 from tfplugin._tf_internals.strategies import StartedVariable
 from tfplugin._tf_internals.strategies import step_operation

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
-import importlib
 import inspect
 import sys
 import types
@@ -141,37 +139,6 @@ def _is_keras_3(module: str) -> bool:
   """Returns whether a module is one of Keras 3; Keras 2 had the name before."""
   return module.startswith('keras.src.') and not (
       sys.modules['keras'].__version__.startswith('2.'))
-
-
-@contextlib.contextmanager
-def layer_names_by_replica() -> Iterator[None]:
-  """Makes Keras number the layers of each replica as if there were no other.
-
-  By default it numbers the layers of a graph, in the order in which replicas
-  happen to make them. Afterwards the numbers are those of one replica.
-  """
-  keras = keras_2()
-  if keras is None:
-    yield
-    return
-  backend = importlib.import_module(f'{keras.__name__}.src.backend')
-  graph, numbers = tf.compat.v1.get_default_graph(), (
-      backend.get_default_graph_uid_map())
-  before, own = dict(numbers), {}
-
-  def by_replica(get_numbers):
-    def get_own_numbers():
-      context = tf.distribute.get_replica_context()
-      if context is None or tf.compat.v1.get_default_graph() is not graph:
-        return get_numbers()
-      return own.setdefault(context, collections.defaultdict(int, before))
-    return get_own_numbers
-
-  with replacing.replaced_in_turn(
-      backend, get_default_graph_uid_map=by_replica):
-    yield
-  for first in list(own.values())[:1]:
-    numbers.update(first)
 
 
 def is_keras_inference(fn: Callable) -> bool:

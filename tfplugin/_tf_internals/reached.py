@@ -67,6 +67,8 @@ NAMES = {
     f'{_KERAS}.layers.BatchNormalization':
         '_calculate_mean_and_var _get_training_value',
     f'{_KERAS}.src.backend': 'get_default_graph_uid_map',
+    f'{_KERAS}.src.legacy_tf_layers.base.Layer':
+        '_handle_weight_regularization _keras_style',
     f'{_KERAS}.src.mixed_precision.autocast_variable.AutoCastVariable':
         '_variable',
     f'{_KERAS}.losses.Loss': '_get_reduction',
@@ -107,7 +109,8 @@ NAMES = {
         '_initial_value _initializer_op _lazy_read _save_slice_info',
     f'{_VARIABLES}.ResourceVariable': '_graph_element',
     'tensorflow.python.ops.variable_scope':
-        '_VARSTORE_KEY _VariableStore _get_default_variable_store',
+        '_LazyEvalTensor _VARSTORE_KEY _VariableStore '
+        '_get_default_variable_store',
     'tensorflow.python.ops.variable_scope._VariableStore':
         '_partitioned_vars _vars',
     'tensorflow.python.ops.variables.Variable':

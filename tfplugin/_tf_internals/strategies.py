@@ -1,13 +1,12 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Classes, contexts, values and seeds of strategies, and TPU shards."""
+"""Classes, contexts and values of strategies, and TPU shards."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import weakref
-from contextlib import AbstractContextManager
 from typing import Callable
 
 import tensorflow as tf
@@ -47,19 +46,12 @@ from tensorflow.python.distribute.ps_values import (
   AggregatingVariable as AggregatingVariable,
 )
 
-# The seeds of random ops; see `seeds_by_replica`.
-from tensorflow.python.framework import random_seed
-
 # How many TPU shards are being built; see `number_of_tpu_shards`.
 from tensorflow.python.tpu import tpu_function as tpu_function
-
-from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
 
 _id_in_cluster = multi_worker_util.id_in_cluster
-# From the seed of one replica to that of the next: a prime.
-_SEED_STEP, _LARGEST_SEED = 104729, 2 ** 31 - 1
 
 
 class StartedVariable(AggregatingVariable):
@@ -280,25 +272,6 @@ def take_numbered_tasks() -> None:
 
   multi_worker_util.task_count = last_of_task
   multi_worker_util.id_in_cluster = position_in_cluster
-
-
-def seeds_by_replica() -> AbstractContextManager:
-  """Makes random ops with a seed draw other numbers in each replica.
-
-  By default an op draws what its seed says, the same in all replicas. Every
-  random op asks one function for its seeds, which is replaced for a while.
-  """
-  def by_replica(get_seed):
-    def get_own_seed(op_seed):
-      first, second = get_seed(op_seed)
-      context = tf.distribute.get_replica_context()
-      if op_seed is not None and context is not None:
-        replica = tf.get_static_value(context.replica_id_in_sync_group)
-        second = (second + int(replica or 0) * _SEED_STEP) % _LARGEST_SEED
-      return first, second
-    return get_own_seed
-
-  return replacing.replaced_in_turn(random_seed, get_seed=by_replica)
 
 
 def is_in_replica() -> bool:

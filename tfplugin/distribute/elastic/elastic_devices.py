@@ -177,8 +177,7 @@ class ElasticDevicesExtended(elastic_steps.ElasticExtendedMixin,
     # call, which waits for it.
     if self._is_in_step:
       return super()._call_for_each_replica(fn, args, kwargs)
-    with _tf_internals.seeds_by_replica(), (
-        _tf_internals.layer_names_by_replica()):
+    with _tf_internals.models_by_replica():
       return super()._call_for_each_replica(fn, args, kwargs)
 
   def _end_step(self, exchange, result):

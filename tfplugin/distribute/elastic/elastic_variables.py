@@ -110,6 +110,7 @@ def note_copies(variable: tf.Variable, copies: Sequence[tf.Variable]) -> None:
   They are no global variables, among which TensorFlow searches in a graph.
   """
   if not tf1.executing_eagerly_outside_functions():
+    _tf_internals.regularize_once()
     _tf_internals.find_in_custom_gradients(
         lambda name: (_copies.for_current_graph() or {}).get(name))
     _copies.for_current_graph(dict).update(

@@ -224,8 +224,7 @@ class GroupReduction:
     with _tf_internals.gradients_noted(is_in_replica, taken.append), (
         _tf_internals.summaries_of_all(is_in_replica)), (
             _tf_internals.sizes_as_ops(run.has_rows)), (
-                _tf_internals.seeds_by_replica()), (
-                    _tf_internals.layer_names_by_replica()):
+                _tf_internals.models_by_replica(run.models is None)):
       result = super()._call_for_each_replica(run.around(fn), args, kwargs)
     run.branches.check_conditions()
     _tf_internals.gradients_of_graph_through(

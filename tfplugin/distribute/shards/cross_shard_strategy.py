@@ -56,10 +56,8 @@ class CrossShardStrategy(shard_loss.ScalesLoss, refusals.OneStrategy,
   optimizer in a model of `tf.keras.estimator.model_to_estimator` both would
   scale, as under TensorFlow's strategies. Pass SUM there, or a Keras optimizer.
 
-  A `kernel_regularizer` of `tf.compat.v1.layers` is only in the loss of the
-  first shard, as under MirroredStrategy, and MEAN divides it by the number of
-  shards. A regularizer of `get_variable` or of a Keras layer is in all losses,
-  and so is each under `tfplugin.estimator.cross_shard`.
+  A regularizer is in the loss of each shard, also of `tf.compat.v1.layers`.
+  Under MirroredStrategy only the first replica's loss has it.
 
   With `group_assignment` each group of shards reduces by itself, and the copies
   of different groups diverge. A checkpoint holds the copies of shard 0. Groups

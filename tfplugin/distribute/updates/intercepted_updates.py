@@ -115,6 +115,7 @@ class InterceptedUpdates(_tf_internals.StepOperations):
     return self._functions[fn](*args, **(kwargs or {}))
 
   def _call_for_each_replica(self, fn, args, kwargs):
+    _tf_internals.regularize_once()
     with self.in_step() as is_whole:
       result = super()._call_for_each_replica(
           self._intercepting(fn), args, kwargs)
