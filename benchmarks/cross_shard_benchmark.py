@@ -110,7 +110,7 @@ def _sum_of(size):
 def _run(kind: str, num_processes: int, shapes: str) -> float:
   """Runs `_least_ms` in processes of its own."""
   # Imported here: a process that measures sets the log level before.
-  from tfplugin.bin import ports
+  from tfplugin.bin.processes import ports
   meeting_port, = ports.pick_free(1)
   workers = [f'127.0.0.1:{port}' for port in ports.pick_free(num_processes)]
   processes = []

@@ -28,7 +28,7 @@ from benchmarks import machine
 from benchmarks import roles
 from benchmarks import rows
 from benchmarks import trained
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 
 tf1 = tf.compat.v1
 

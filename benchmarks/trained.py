@@ -83,7 +83,7 @@ def cluster_here() -> tuple[Any, Any]:
   """
   import tensorflow as tf
 
-  from tfplugin.bin import ports
+  from tfplugin.bin.processes import ports
   hosts = [f'127.0.0.1:{port}' for port in ports.pick_free(2)]
   cluster = tf.train.ClusterSpec({'ps': hosts[:1], 'worker': hosts[1:]})
   servers = [tf.distribute.Server(cluster, job, 0) for job in ('ps', 'worker')]

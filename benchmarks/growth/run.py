@@ -33,7 +33,7 @@ from benchmarks import roles
 from benchmarks.growth import cells
 from benchmarks.growth import page
 from benchmarks.growth import pictures
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 
 _LIMIT_SECS = 300.0
 _LEAST_ROUNDS = 2

@@ -116,7 +116,7 @@ def _measure(way: str) -> list[float]:
 
 def _run(way: str) -> list[float]:
   """Measures in two processes."""
-  from tfplugin.bin import ports
+  from tfplugin.bin.processes import ports
   workers = [f'127.0.0.1:{port}' for port in ports.pick_free(2)]
   port, = ports.pick_free(1)
   processes = []

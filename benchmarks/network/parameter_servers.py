@@ -38,7 +38,7 @@ from benchmarks import roles
 from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin import estimator
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 
 tf1 = tf.compat.v1
 

@@ -14,8 +14,8 @@ import pytest
 import tensorflow as tf
 
 from tfplugin.bin import launch_lib
-from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_config
 from tfplugin.hooks.shutdown import task_tables
 

@@ -23,7 +23,7 @@ import time
 import tensorflow as tf
 
 from tfplugin import hooks
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 
 tf1 = tf.compat.v1
 

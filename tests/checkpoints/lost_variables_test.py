@@ -5,9 +5,9 @@
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.checkpoints import lost_variables
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 
 tf1 = tf.compat.v1
 
@@ -27,7 +27,7 @@ class _Graph:
     with tf1.device('/job:chief/task:0/cpu:0'):
       self.copy = self._variable('copy', 2.0)
     if has_copy:
-      training_graph.current().copies['center'] = self.center, self.copy
+      per_graph.current().copies['center'] = self.center, self.copy
     self.servers = [self.step, self.center, self.counter]
     self.lost = lost_variables.LostVariables(self.servers, self.step)
     self._missing = tf1.report_uninitialized_variables(self.servers)

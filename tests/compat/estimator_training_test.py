@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from tests.compat import fresh_processes
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.compat import estimator_training
 
 tf1 = tf.compat.v1

@@ -118,7 +118,7 @@ _NO_TOOL = 'Nothing of the core imports a tool'
      [_ORDER, _NO_TOOL]),
     ('hooks/events_hook.py', 'from tfplugin.report import writing',
      [_ORDER, _NO_TOOL]),
-    ('faults/acts.py', 'from tfplugin.bin import ports', [_ORDER]),
+    ('faults/acts.py', 'from tfplugin.bin.processes import ports', [_ORDER]),
     ('bell.py', '', [_ORDER]),
     ('distribute/clipping/clip_rules.py',
      'from tfplugin.distribute.staleness import update_lock',

@@ -189,7 +189,7 @@ def test_ports_are_chosen_in_one_place():
               if re.search(r'\.bind\(\(', _text(file))]
   assert choosers == [
       'benchmarks/contrib_reference.py',  # Runs without tfplugin, too.
-      'tfplugin/bin/ports.py']
+      'tfplugin/bin/processes/ports.py']
 
 
 def test_exemption_from_lint_carries_a_reason():

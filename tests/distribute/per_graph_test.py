@@ -20,7 +20,6 @@ from tests.helpers import strategy_worker
 from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import training_graph
 
 tf1 = tf.compat.v1
 
@@ -109,8 +108,8 @@ def test_a_value_that_refers_to_its_graph_does_not_keep_it():
     assert graph in kept
     assert kept.get(graph) is kept.setdefault(graph, None)
     assert kept.get(graph) is kept.for_current_graph()
-  training_graph.of(graph).awaited.append(kept.get(graph))
-  training_graph.of(graph).unlisted.append(kept.get(graph))
+  per_graph.of(graph).awaited.append(kept.get(graph))
+  per_graph.of(graph).unlisted.append(kept.get(graph))
   end = weakref.ref(graph)
   del graph
   gc.collect()

@@ -15,7 +15,7 @@ import time
 
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 
 PROGRAM = pathlib.Path(__file__).with_name('ends_program.py')
 LOOP_PROGRAM = pathlib.Path(__file__).with_name('loop_program.py')

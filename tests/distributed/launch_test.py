@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from tests.forks import forked_programs
 from tfplugin.bin import launch_lib
-from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.processes import local_cluster
+from tfplugin.bin.processes import ports
 from tfplugin.report import outcome
 from tfplugin.report.reading import run_data
 

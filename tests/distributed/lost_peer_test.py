@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_config
 from tfplugin.hooks.shutdown import lost_peers
 

@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_config
 
 _MISSING = [name for name in ('slurmctld', 'slurmd', 'srun', 'sinfo')

@@ -20,8 +20,8 @@ import pytest
 
 from tests.docs import pages
 from tfplugin.bin import launch_lib
-from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
+from tfplugin.bin.processes import ports
 
 _PAGES = pages.pages()
 _WITH_CODE = [page for page in _PAGES if not page.startswith('..')

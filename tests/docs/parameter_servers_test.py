@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tests.docs import pages
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 
 _PROGRAM = '''
 import os, sys

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.checkpoints import model_dir_lock
 from tfplugin.estimator import cluster_training
 from tfplugin.events import event_files

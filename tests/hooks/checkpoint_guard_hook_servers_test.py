@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.checkpoints import run_mark
 from tfplugin.faults import acts
 from tfplugin.hooks import checkpoint_guard_hook

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.helpers import decorated_models
 from tfplugin import estimator as decorators
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks import contact_hooks
 

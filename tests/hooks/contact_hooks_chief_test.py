@@ -8,7 +8,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.checkpoints import run_mark
 from tfplugin.hooks import contact_hooks
 

@@ -7,7 +7,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import event_files
 from tfplugin.events import event_log

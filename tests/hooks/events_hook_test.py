@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfplugin import distribute
 from tfplugin import estimator
-from tfplugin.bin import ports
-from tfplugin.distribute import training_graph
+from tfplugin.bin.processes import ports
+from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -169,7 +169,7 @@ def test_a_counter_that_has_no_value_yet_ends_no_training(tmp_path):
   with tf.Graph().as_default() as graph:
     step = tf1.train.create_global_step()
     counter = tf1.get_variable('late', initializer=0, trainable=False)
-    training_graph.of(graph).add_count(counter, training_graph.DROPPED)
+    per_graph.of(graph).add_count(counter, per_graph.DROPPED)
     advance = step.assign_add(0)
     hook = events_hook.EventsHook(_config(tmp_path), every_secs=1e-9)
     with tf1.train.MonitoredSession(

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfplugin
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
@@ -119,8 +119,8 @@ def test_what_a_branch_computes_is_not_asked_for(behavior):
 
     def note():
       tensor = tf.constant(1)
-      training_graph.of(tf1.get_default_graph()).add_figure(
-          training_graph.STALENESS, tensor)
+      per_graph.of(tf1.get_default_graph()).add_figure(
+          per_graph.STALENESS, tensor)
       return tensor
 
     result = tf.cond(condition, note, lambda: tf.constant(2))

@@ -9,7 +9,7 @@ import types
 import pytest
 import tensorflow as tf
 
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 from tfplugin.hooks import telemetry_hook
 
 tf1 = tf.compat.v1
@@ -51,7 +51,7 @@ def _train(hook, steps):
   with tf.Graph().as_default() as graph:
     step = tf1.train.create_global_step()
     counter = tf1.get_variable('a', initializer=0, trainable=False)
-    training_graph.of(graph).add_count(counter, training_graph.DROPPED)
+    per_graph.of(graph).add_count(counter, per_graph.DROPPED)
     train_op = tf.group(step.assign_add(1), counter.assign_add(2))
     with tf1.train.SingularMonitoredSession(hooks=[hook]) as session:
       for _ in range(steps):

@@ -17,7 +17,7 @@ from werkzeug import test
 
 from tests.report import hand_written
 from tfplugin import estimator
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 from tfplugin.hooks import telemetry_hook
 from tfplugin.hooks import tensorboard_hook
 from tfplugin.report.reading import scalars
@@ -140,8 +140,8 @@ def test_the_fraction_is_that_of_both_counters(tmp_path):
   with tf.Graph().as_default() as graph:
     tf1.train.create_global_step()
     for name, value in (
-        (training_graph.DROPPED, 1), (training_graph.APPLIED, 3)):
-      training_graph.of(graph).add_count(
+        (per_graph.DROPPED, 1), (per_graph.APPLIED, 3)):
+      per_graph.of(graph).add_count(
           tf1.get_variable(name, initializer=value, trainable=False), name)
     hook = tensorboard_hook.TensorBoardHook(
         tf.estimator.RunConfig(str(tmp_path)))

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.optimizers import elastic_graphs
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 
 tf1 = tf.compat.v1
 
@@ -198,7 +198,7 @@ def test_no_write_no_exchange(behavior):
     optimizer.get_init_op(0)
     with _started(optimizer, 'hook') as session:
       session.run(train)
-    assert set(training_graph.of(graph).copies) == {'global_center_variable/a'}
+    assert set(per_graph.of(graph).copies) == {'global_center_variable/a'}
 
 
 def _in_branch(optimizer, loss, variable):

@@ -68,7 +68,7 @@ NAMES = {
         '_calculate_mean_and_var _get_training_value',
     f'{_KERAS}.src.backend': 'get_default_graph_uid_map',
     f'{_KERAS}.src.legacy_tf_layers.base.Layer':
-        '_handle_weight_regularization _keras_style',
+        '_keras_style',
     f'{_KERAS}.src.mixed_precision.autocast_variable.AutoCastVariable':
         '_variable',
     f'{_KERAS}.losses.Loss': '_get_reduction',

@@ -107,7 +107,8 @@ def regularize_once() -> None:
   if keras is not None:
     base = importlib.import_module(
         f'{keras.__name__}.src.legacy_tf_layers.base')
-    replacing.stay_replaced(base.Layer, add_weight=_adding_loss_once)
+    replacing.stay_replaced(base.Layer, add_weight=functools.partial(
+        _adding_loss_once, base.Layer))
 
 
 class _Regularized:
@@ -121,15 +122,17 @@ class _Regularized:
     self.by_replica = collections.defaultdict(set)
     self.terms = {}
 
-  def term(self, regularizer: Callable, variable: tf.Variable):
-    """Returns a loss that each replica evaluates, as `get_variable` does."""
-    if variable.name not in self.terms:
-      self.terms[variable.name] = variable_scope._LazyEvalTensor(
-          functools.partial(regularizer, variable))
-    return self.terms[variable.name]
+  def collect(self, name: str, loss: Callable[[], tf.Tensor]) -> None:
+    """Collects a loss that each replica evaluates, as `get_variable` does."""
+    if name not in self.terms:
+      self.terms[name] = variable_scope._LazyEvalTensor(loss)
+    key = tf1.GraphKeys.REGULARIZATION_LOSSES
+    if not any(term is self.terms[name] for term in tf1.get_collection(key)):
+      tf1.add_to_collection(key, self.terms[name])
 
 
-def _adding_loss_once(add_weight: Callable) -> Callable:
+def _adding_loss_once(kind: type, add_weight: Callable) -> Callable:
+  """Returns `add_weight` of layers of a `kind`, with the losses of a model."""
   signature = inspect.signature(add_weight)
 
   def add_weight_with_loss(layer, *args, **kwargs):
@@ -149,17 +152,23 @@ def _adding_loss_once(add_weight: Callable) -> Callable:
     parts = [variable] if isinstance(variable, tf.Variable) else [*variable]
     if known.isdisjoint(part.name for part in parts):
       own.update(part.name for part in parts)
-      terms = tf1.get_collection_ref(tf1.GraphKeys.REGULARIZATION_LOSSES)
-      before = [*terms]
-      layer._handle_weight_regularization(
-          given.arguments['name'], variable, regularizer)
-      if tf.distribute.has_strategy():
-        terms[:] = before + [term for term in (
-            found.term(regularizer, part) for part in parts)
-                             if not any(term is other for other in before)]
+      losses = [functools.partial(_loss_of, regularizer, part)
+                for part in parts]
+      if not tf.distribute.has_strategy():
+        layer.add_loss(losses)
+      else:
+        super(kind, layer).add_loss(losses)
+        for part, loss in zip(parts, losses):
+          found.collect(part.name, loss)
     return variable
 
   return add_weight_with_loss
+
+
+def _loss_of(regularizer: Callable, variable: tf.Variable) -> tf.Tensor:
+  """Returns a regularizer's loss, under the name that one device gives it."""
+  with tf.name_scope(f'{variable.op.name}/Regularizer/'):
+    return regularizer(variable)
 
 
 def _own_tensors() -> contextlib.AbstractContextManager:

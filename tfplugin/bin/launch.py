@@ -16,12 +16,12 @@ from absl import flags
 
 from tfplugin.bin import command_line
 from tfplugin.bin import launch_lib
-from tfplugin.bin import ports
 from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.processes import output
+from tfplugin.bin.processes import ports
 from tfplugin.bin.results import live_display
 from tfplugin.distribute import cluster_config
 from tfplugin.hooks.shutdown import chief_report

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tfplugin.bin import experiment
 from tfplugin.bin import options as options_lib
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.estimator import cluster_training
 

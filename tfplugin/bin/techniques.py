@@ -20,7 +20,7 @@ import tensorflow as tf
 from tfplugin import distribute
 from tfplugin import estimator
 from tfplugin.bin import models
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.clipping import clip_rules
 from tfplugin.distribute.updates import optimizer_interception
 from tfplugin.estimator import model_fn as model_fn_lib
@@ -131,8 +131,8 @@ def _elastic_distance(unused_options) -> Report:
 def _stale_counts(unused_options) -> Report:
   # The strategy makes its counters after the model.
   return Report(counts={
-      'dropped': lambda: telemetry_hook.counters()[training_graph.DROPPED],
-      'applied': lambda: telemetry_hook.counters()[training_graph.APPLIED]})
+      'dropped': lambda: telemetry_hook.counters()[per_graph.DROPPED],
+      'applied': lambda: telemetry_hook.counters()[per_graph.APPLIED]})
 
 
 def _clip_settings(options) -> dict:

@@ -20,8 +20,8 @@ from tfplugin.bin import command_line
 from tfplugin.bin import experiment
 from tfplugin.bin import models
 from tfplugin.bin import options as options_lib
-from tfplugin.bin import ports
 from tfplugin.bin import run_files
+from tfplugin.bin.processes import ports
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import run_summary
 from tfplugin.bin.processes import supervision

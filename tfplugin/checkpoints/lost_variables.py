@@ -16,8 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
-from tfplugin.distribute import training_graph
 
 tf1 = tf.compat.v1
 
@@ -40,7 +40,7 @@ class LostVariables:
     self._variables = {v.op.name: v for v in variables}
     self._from_copies, are_set = {}, []
     with tf1.control_dependencies(None), tf1.name_scope('lost_variables'):
-      for name, (center, copy) in training_graph.current().copies.items():
+      for name, (center, copy) in per_graph.current().copies.items():
         if name in self._variables:
           with placement.device_override(copy.device):
             are_set.append(tf1.is_variable_initialized(copy))

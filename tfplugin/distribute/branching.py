@@ -84,7 +84,7 @@ def with_merges_in_branches(
           _tf_internals.own_variable, (args, kwargs or {}))
       if current_branch() == outside:
         with outer:
-          return outer.merge_call(in_own_scope(merge_fn), args, kwargs)
+          return outer.merge_call(_in_own_scope(merge_fn), args, kwargs)
       with alone(number):
         return _tf_internals.select_replica(
             number, merge_alone(merge_fn, args, kwargs))
@@ -96,7 +96,7 @@ def with_merges_in_branches(
   return merging_in_branches
 
 
-def in_own_scope(merge_fn: Callable) -> Callable:
+def _in_own_scope(merge_fn: Callable) -> Callable:
   """Returns `merge_fn` in the current name scope, which TensorFlow repeats."""
   scope = _tf_internals.Place().scope
 

@@ -14,8 +14,8 @@ from tfplugin.distribute import branching
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
-from tfplugin.distribute import training_graph
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
@@ -222,7 +222,7 @@ def started(scaffold: tf1.train.Scaffold | None,
     return scaffold
   known = graph_order.upstream([scaffold.local_init_op])
   missing = [v for v in (*tf1.local_variables(),
-                         *training_graph.current().unlisted)
+                         *per_graph.current().unlisted)
              if v.initializer not in known]
   return _tf_internals.changed_scaffold(scaffold, local_init_op=tf.group(
       scaffold.local_init_op, tf1.variables_initializer(missing)))

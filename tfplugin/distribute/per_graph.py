@@ -1,14 +1,27 @@
 # Copyright 2026 The tfplugin Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Mapping from graphs to values, which end with their graph."""
+"""Values of each graph or inside a `with`, and notes of wrappers on a graph."""
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import weakref
+from collections.abc import Iterator
 from typing import Any
 from typing import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
+
+# The names of counters, as in details of events.
+EXCHANGES = 'num_exchanges'
+DROPPED = 'num_dropped'
+APPLIED = 'num_applied'
+# The names of figures. A distance has pairs of variables. The staleness is a
+# tensor that a training step computes.
+DISTANCE = 'distance'
+STALENESS = 'staleness'
 
 _ATTRIBUTE = '_tfplugin_values'
 
@@ -71,3 +84,121 @@ def _values_of(graph: tf.Graph) -> weakref.WeakKeyDictionary[PerGraph, Any]:
   if not hasattr(graph, _ATTRIBUTE):
     setattr(graph, _ATTRIBUTE, weakref.WeakKeyDictionary())
   return getattr(graph, _ATTRIBUTE)
+
+
+class ContextValue:
+  """A value that a `with` changes, such as the current maker of variables."""
+
+  def __init__(self, default: Any):
+    """Stores the value outside of all `with`."""
+    self._value = contextvars.ContextVar('ContextValue', default=default)
+
+  def get(self) -> Any:
+    """Returns the current value."""
+    return self._value.get()
+
+  @contextlib.contextmanager
+  def set_to(self, value: Any) -> Iterator[None]:
+    """Sets the value inside it."""
+    token = self._value.set(value)
+    try:
+      yield
+    finally:
+      self._value.reset(token)
+
+
+class Inside:
+  """Whether a `with` is active in any replica of a strategy.
+
+  Replicas take turns at a merge call. Inside one, each has entered the `with`,
+  and the first one leaves it while the others are still inside.
+
+  Example:
+    >>> is_applying = Inside()
+    >>> with is_applying:
+    ...   bool(is_applying)
+    True
+    >>> bool(is_applying)
+    False
+  """
+
+  def __init__(self):
+    """Starts outside."""
+    self._number = 0
+
+  def __bool__(self) -> bool:
+    """Returns whether a replica is inside."""
+    return self._number > 0
+
+  def __enter__(self) -> None:
+    """Enters in one replica."""
+    self._number += 1
+
+  def __exit__(self, *unused_error) -> None:
+    """Leaves in one replica."""
+    self._number -= 1
+
+
+# Whether the variables that are made now are shared by all workers. A wrapper
+# that keeps the inner optimizer's state on the worker leaves these as they are.
+is_shared = ContextValue(False)
+
+
+class Count(NamedTuple):
+  """A counter: its name, and how far the variable moves for each count."""
+
+  name: str
+  every: int = 1
+
+
+class TrainingGraph:
+  """The notes of wrappers about a graph.
+
+  Hooks read them without knowing the wrappers.
+
+  Attributes:
+    counts: The counters, by the names of their variables' ops.
+    counted_workers: The number of workers that the default moving rate assumes;
+      None where no rate does.
+    awaited: The variables, beside global ones, that the chief initialises
+      before workers begin.
+    unlisted: The variables that start beside the local ones.
+    copies: Each averaged centre and this worker's copy, by the centre's op.
+    step_counts_exchanges: Whether the global step counts no local steps.
+  """
+
+  def __init__(self):
+    """Starts without notes."""
+    self.counts: dict[str, Count] = {}
+    self.counted_workers: int | None = None
+    self.awaited: list[tf.Variable] = []
+    self.unlisted: list[tf.Variable] = []
+    self.copies: dict[str, tuple[tf.Variable, tf.Variable]] = {}
+    self.step_counts_exchanges = False
+    self._figures: dict[str, dict[tuple, tuple]] = {}
+
+  def add_count(self, variable: tf.Variable, name: str, every: int = 1) -> None:
+    """Registers a variable as a counter."""
+    self.counts[variable.op.name] = Count(name, every)
+
+  def add_figure(self, name: str, *parts: Any) -> None:
+    """Registers tensors or variables for a figure."""
+    # By identity: tensors have no plain equality.
+    self._figures.setdefault(name, {})[tuple(map(id, parts))] = parts
+
+  def figure(self, name: str) -> list[tuple]:
+    """Returns the registered tuples of a figure, each once."""
+    return list(self._figures.get(name, {}).values())
+
+
+_graphs = PerGraph()
+
+
+def of(graph: tf.Graph) -> TrainingGraph:
+  """Returns the notes about a graph."""
+  return _graphs.setdefault(graph, TrainingGraph())
+
+
+def current() -> TrainingGraph:
+  """Returns the notes about the graph that `PerGraph` chooses."""
+  return _graphs.for_current_graph(TrainingGraph)

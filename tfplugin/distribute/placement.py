@@ -14,7 +14,7 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 
 tf1 = tf.compat.v1
 
@@ -125,7 +125,7 @@ def worker_variable(
       # TensorFlow copies the ops of an `initial_value`: conditions break.
       _tf_internals.initialize_with(variable, value)
     if is_listed is False:
-      training_graph.current().unlisted.append(variable)
+      per_graph.current().unlisted.append(variable)
       # These initializers run wherever local variables are initialised.
       tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS,
                             variable.initializer)

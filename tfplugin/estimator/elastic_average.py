@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfplugin import types
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute import graph_order
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.elastic import elastic_exchange
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import elastic_start
@@ -218,7 +218,7 @@ def _scaffold(own: tf1.train.Scaffold, scope: elastic_variables.CopyScope,
   return elastic_start.scaffold_for_centers(
       own, scope.pairs, **elastic_start.local_init_op(
           own, [*(v for v in added if v.ref() in local),
-                *training_graph.current().unlisted]))
+                *per_graph.current().unlisted]))
 
 
 def _check_already_wrapped(interception: optimizer_interception.Interception,

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfplugin import types
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import context_values
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packed_steps
 from tfplugin.distribute.sessions import prompt_start
@@ -27,7 +27,7 @@ from tfplugin.estimator import decorator_stack
 # The decorators whose steps read parameter servers in few messages.
 _PACKING = frozenset((decorator_stack.CLIP, decorator_stack.DROP_STALE))
 # Whether a decorator builds a step around the current code.
-_is_inside = context_values.ContextValue(False)
+_is_inside = per_graph.ContextValue(False)
 _ARGUMENTS = ('features', 'labels', 'mode', 'params', 'config')
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 from tfplugin.events import event_files
 from tfplugin.events import event_log
 from tfplugin.events import record
@@ -172,11 +172,11 @@ class FaultHook(tf1.train.SessionRunHook):
 
 def _next_step_exchanges() -> tf.Tensor | None:
   """Returns whether the next step exchanges; None where every step does."""
-  counts = training_graph.of(tf1.get_default_graph()).counts
+  counts = per_graph.of(tf1.get_default_graph()).counts
   due = [elastic.is_exchange_due(v.read_value(), counts[v.op.name].every)
          for v in [*tf1.local_variables(), *tf1.global_variables()]
          if v.op.name in counts and
-         counts[v.op.name].name == training_graph.EXCHANGES]
+         counts[v.op.name].name == per_graph.EXCHANGES]
   return tf.reduce_any(tf.stack(due)) if due else None
 
 

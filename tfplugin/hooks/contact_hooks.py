@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from tfplugin.checkpoints import run_mark
 from tfplugin.distribute import cluster_task
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
-from tfplugin.distribute import training_graph
 from tfplugin.distribute.sessions import membership
 from tfplugin.distribute.sessions import session_interception
 from tfplugin.events import event_log
@@ -285,7 +285,7 @@ class AbsentWorkersHook(tf1.train.SessionRunHook):
                            coord: tf.train.Coordinator) -> None:
     """Starts a timer thread: some addresses take long to fail."""
     del session, coord
-    counted = training_graph.current().counted_workers
+    counted = per_graph.current().counted_workers
     if self._task.is_chief and self._task.num_ps and counted and (
         self._timer is None):
       self._timer = threading.Timer(self._after_secs, self._count, [counted])

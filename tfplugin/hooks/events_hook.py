@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 from tfplugin.events import event_log
 from tfplugin.events import process
 from tfplugin.events import record
@@ -81,7 +81,7 @@ class EventsSink(telemetry_hook.Sink):
       self._log.write('starting', record.BEGIN, **process.describe())
     self._step = tf1.train.get_global_step()
     self._first['step_counts'] = (
-        'exchanges' if training_graph.current().step_counts_exchanges else
+        'exchanges' if per_graph.current().step_counts_exchanges else
         'batches' if cluster_task.from_config(self._config).num_ps else
         'rounds')
     self._distance = telemetry_hook.Distance()
@@ -119,7 +119,7 @@ class EventsSink(telemetry_hook.Sink):
     step = figures.pop(telemetry_hook.STEP)
     if kind != record.END:
       self._write_training(report, kind, step)
-    exchanges = figures.pop(training_graph.EXCHANGES, None)
+    exchanges = figures.pop(per_graph.EXCHANGES, None)
     if exchanges is not None:
       self._log.write('exchanging', step=step, num_exchanges=exchanges,
                       **self._distance.read(report.session))

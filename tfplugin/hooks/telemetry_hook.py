@@ -23,9 +23,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
-from tfplugin.distribute import training_graph
 from tfplugin.ops import elastic
 
 tf1 = tf.compat.v1
@@ -72,7 +72,7 @@ def read(session: tf1.Session,
 
 def counters() -> dict[str, tf.Tensor]:
   """Returns the counters of the graph, by the names of event details."""
-  counts = training_graph.of(tf1.get_default_graph()).counts
+  counts = per_graph.of(tf1.get_default_graph()).counts
   parts = collections.defaultdict(list)
   for variable in [*tf1.local_variables(), *tf1.global_variables()]:
     count = counts.get(variable.op.name)
@@ -86,8 +86,8 @@ class Distance:
 
   def __init__(self):
     """Adds the ops that read it, if the graph averages variables."""
-    pairs = training_graph.of(
-        tf1.get_default_graph()).figure(training_graph.DISTANCE)
+    pairs = per_graph.of(
+        tf1.get_default_graph()).figure(per_graph.DISTANCE)
     self._value: tf.Tensor | None = None
     self._due = float('-inf')
     self._is_prepared = False
@@ -126,8 +126,8 @@ class Staleness:
     """Finds the tensors, except those inside a branch."""
     self._graph = tf1.get_default_graph()
     self._tensors = [
-        tensor for tensor, in training_graph.of(self._graph).figure(
-            training_graph.STALENESS)
+        tensor for tensor, in per_graph.of(self._graph).figure(
+            per_graph.STALENESS)
         if _tf_internals.is_usable_here(tensor)]
     self._of_fetches = {}
 

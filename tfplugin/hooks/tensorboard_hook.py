@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import version
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import training_graph
+from tfplugin.distribute import per_graph
 from tfplugin.distribute.sessions import session_interception
 from tfplugin.events import event_files
 from tfplugin.hooks import telemetry_hook
@@ -162,9 +162,9 @@ class TensorBoardSink(telemetry_hook.Sink):
 
 def _scalars(report: telemetry_hook.Report) -> dict[str, float]:
   """Returns the scalars of a report, by tag."""
-  dropped = report.values.get(training_graph.DROPPED)
-  applied = report.values.get(training_graph.APPLIED)
-  exchanges = report.values.get(training_graph.EXCHANGES)
+  dropped = report.values.get(per_graph.DROPPED)
+  applied = report.values.get(per_graph.APPLIED)
+  exchanges = report.values.get(per_graph.EXCHANGES)
   found = {tensorboard_files.EXCHANGES: exchanges,
            tensorboard_files.DROPPED: dropped,
            tensorboard_files.APPLIED: applied,

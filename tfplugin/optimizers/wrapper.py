@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin import types
-from tfplugin.distribute import context_values
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.packed import packing
 from tfplugin.distribute.updates import optimizer_interception
@@ -23,7 +23,7 @@ _MINIMIZE = frozenset(
 
 # The `global_step` of the `minimize` that is being called, by the user or by an
 # outer wrapper: `compute_gradients` does not get it.
-minimized_step = context_values.ContextValue(None)
+minimized_step = per_graph.ContextValue(None)
 
 
 def check_optimizer(opt: tf1.train.Optimizer, argument: str = 'opt') -> None:

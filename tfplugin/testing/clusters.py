@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 
 tf1 = tf.compat.v1
 

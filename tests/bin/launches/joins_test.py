@@ -8,9 +8,9 @@ import os
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
 from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import launch_options
+from tfplugin.bin.processes import ports
 from tfplugin.events import clock
 from tfplugin.events import event_log
 from tfplugin.hooks.shutdown import chief_report

@@ -6,7 +6,7 @@ import json
 
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.sessions import membership
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfplugin import distribute
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute.sessions import server_options
 from tfplugin.estimator import cluster_training
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_config
 
 _PROGRAM = pathlib.Path(__file__).with_name('cluster_extended_program.py')

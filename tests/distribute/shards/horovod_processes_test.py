@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute import cluster_task
 from tfplugin.distribute.shards import horovod_processes

@@ -17,10 +17,10 @@ import pytest
 import tensorflow as tf
 
 from tests.distributed.joins import joins_program
-from tfplugin.bin import ports
 from tfplugin.bin.launches import launch_options
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import task_settings
+from tfplugin.bin.processes import ports
 
 pytestmark = [pytest.mark.distributed, pytest.mark.usefixtures('forking')]
 LIMIT_SECONDS = 120

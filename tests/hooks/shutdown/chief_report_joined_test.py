@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tfplugin.estimator
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.shutdown import chief_report
 

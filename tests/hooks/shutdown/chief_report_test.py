@@ -10,7 +10,7 @@ import time
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.shutdown import chief_report
 

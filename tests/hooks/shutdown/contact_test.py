@@ -9,7 +9,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import time_limit
 from tfplugin.hooks.shutdown import contact
 

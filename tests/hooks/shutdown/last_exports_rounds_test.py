@@ -11,7 +11,7 @@ import tensorflow as tf
 from tests.helpers import readonly
 from tfplugin import distribute
 from tfplugin import estimator as estimator_lib
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.estimator import cluster_training
 from tfplugin.hooks.shutdown import chief_report
 

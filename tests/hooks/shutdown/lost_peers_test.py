@@ -11,7 +11,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.checkpoints import refused_writes
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.shutdown import lost_peers

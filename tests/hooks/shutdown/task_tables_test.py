@@ -8,7 +8,7 @@ from concurrent import futures
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.hooks.shutdown import task_tables
 
 CLAIMED, PRESENT, LEFT, FINISHED = (

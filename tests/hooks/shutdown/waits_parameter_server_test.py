@@ -8,7 +8,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.hooks.shutdown import task_records
 from tfplugin.hooks.shutdown import waits
 

@@ -7,7 +7,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_task
 from tfplugin.hooks.shutdown import task_records
 from tfplugin.hooks.shutdown import waits

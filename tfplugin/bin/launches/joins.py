@@ -16,8 +16,8 @@ from collections.abc import Mapping
 
 from absl import flags
 
-from tfplugin.bin import ports
 from tfplugin.bin.launches import layouts
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_config
 from tfplugin.distribute.sessions import membership
 from tfplugin.events import clock

@@ -11,13 +11,13 @@ from collections.abc import Collection
 from collections.abc import Sequence
 
 from tfplugin.bin import command_line
-from tfplugin.bin import ports
 from tfplugin.bin.launches import joins
 from tfplugin.bin.launches import layouts
 from tfplugin.bin.launches import manifests
 from tfplugin.bin.launches import slurm_step
 from tfplugin.bin.launches import task_settings
 from tfplugin.bin.processes import output
+from tfplugin.bin.processes import ports
 from tfplugin.bin.processes import restarts
 from tfplugin.distribute.sessions import membership
 from tfplugin.faults import language

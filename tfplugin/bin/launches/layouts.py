@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 from typing import NamedTuple
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute import cluster_config
 
 # Below the range of ports that Linux uses for outgoing connections.

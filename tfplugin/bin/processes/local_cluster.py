@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from tfplugin.bin import ports
 from tfplugin.bin.processes import guard
+from tfplugin.bin.processes import ports
 from tfplugin.bin.processes import restarts
 from tfplugin.bin.processes import role_process
 from tfplugin.bin.processes import spare as spare_lib

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import context_values
 from tfplugin.distribute import parameter_server_base
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.elastic import elastic_start
 from tfplugin.distribute.elastic import elastic_steps
@@ -24,7 +24,7 @@ tf1 = tf.compat.v1
 Role = elastic_variables.Role
 
 # Whether replicas compute with the centres instead of their copies.
-_reads_centers = context_values.ContextValue(False)
+_reads_centers = per_graph.ContextValue(False)
 
 
 class ElasticReplicatedVariable(_tf_internals.MirroredVariable):

@@ -16,8 +16,8 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
-from tfplugin.distribute import training_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic import elastic_settings
 from tfplugin.distribute.elastic import pair_moves
@@ -71,7 +71,7 @@ class Exchange:
     self.local_step, self._use_locking = local_step, use_locking
     self._settings, self._num_worker = settings, num_worker
     if settings.moving_rate is None and not settings.follows_workers:
-      notes = training_graph.current()
+      notes = per_graph.current()
       notes.counted_workers = (
           notes.counted_workers or settings.num_worker or num_worker)
     self.turns = elastic_pairs.StepTurns()
@@ -86,8 +86,8 @@ class Exchange:
     self.runs = [self._overlapped] if settings.overlap else []
     self._is_in_graph = not tf.executing_eagerly()
     if self._is_in_graph:
-      training_graph.of(local_step.graph).add_count(
-          local_step, training_graph.EXCHANGES, settings.communication_period)
+      per_graph.of(local_step.graph).add_count(
+          local_step, per_graph.EXCHANGES, settings.communication_period)
     self.begin_step()
 
   def begin_step(self) -> None:
@@ -123,10 +123,10 @@ class Exchange:
     self._pairs.update({copy.ref(): pair for pair in pairs
                         for copy in pair.copies})
     for pair in pairs if self._is_in_graph else ():
-      notes = training_graph.of(self.local_step.graph)
+      notes = per_graph.of(self.local_step.graph)
       notes.copies[pair.center.op.name] = pair.center, pair.local
       if pair.trainable:
-        notes.add_figure(training_graph.DISTANCE, pair.local, pair.center)
+        notes.add_figure(per_graph.DISTANCE, pair.local, pair.center)
 
   def end_of_model_fn(self, train_ops: Sequence,
                       state: Collection[str]) -> tf.Operation:
@@ -237,7 +237,7 @@ class Exchange:
     counters = [(step, advance) for step, advance in self.counters
                 if not any(unaudited(ends, step))]
     if counters:
-      training_graph.current().step_counts_exchanges = True
+      per_graph.current().step_counts_exchanges = True
     with tf1.control_dependencies(train_ops):
       # If only branches apply gradients: whether one has, since the last step.
       # Hooks may run the optimizers, in runs of their own.

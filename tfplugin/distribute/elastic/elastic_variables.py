@@ -18,7 +18,6 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import cluster_task
-from tfplugin.distribute import context_values
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute.elastic import elastic_exchange
@@ -35,7 +34,7 @@ _TAKEN = ('trainable', 'collections', 'constraint', 'synchronization',
 _copies = per_graph.PerGraph()
 # The current maker of variables: None for a model, a scope for the state of an
 # optimizer, and `_PAIRING` for a centre and its copy, which scopes ignore.
-_maker = context_values.ContextValue(None)
+_maker = per_graph.ContextValue(None)
 _PAIRING = object()
 
 
@@ -272,7 +271,7 @@ class ElasticScope:
       yield
 
   def _create_state(self, next_creator: Callable, **kwargs):
-    if context_values.is_shared.get():
+    if per_graph.is_shared.get():
       return next_creator(**kwargs)
     collections = kwargs.get('collections') or ()
     if not self._saves_state:  # Then the worker initialises it again.

@@ -11,8 +11,8 @@ from typing import Callable
 
 import tensorflow as tf
 
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import time_limit
-from tfplugin.distribute import training_graph
 from tfplugin.events import event_log
 from tfplugin.events import record
 
@@ -35,7 +35,7 @@ def add_ready_op(chief: str) -> None:
   key = tf1.GraphKeys.READY_FOR_LOCAL_INIT_OP
   if tf1.get_collection(key):
     return
-  variables = [*tf1.global_variables(), *training_graph.current().awaited]
+  variables = [*tf1.global_variables(), *per_graph.current().awaited]
   if variables:
     with tf1.control_dependencies(None), tf1.name_scope('wait_for_chief'):
       tf1.add_to_collection(key, poll_while(

@@ -13,8 +13,8 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import context_values
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
 from tfplugin.distribute import untuned_inputs
 from tfplugin.distribute.shards import all_reduce
@@ -53,9 +53,9 @@ class GroupReduction:
 
   def __init__(self, *args: Any, **kwargs: Any):
     # Gradients that are applied inside are summed again if they are sums.
-    self.summing_totals = context_values.Inside()
+    self.summing_totals = per_graph.Inside()
     # Gradients that are applied inside are sums over shards.
-    self.applying_sums = context_values.Inside()
+    self.applying_sums = per_graph.Inside()
     self._made = weakref.WeakValueDictionary()
     super().__init__(*args, **kwargs)
 

@@ -18,7 +18,6 @@ from tfplugin.distribute.shards import cross_shard_extended
 from tfplugin.distribute.shards import current_shards
 from tfplugin.distribute.shards import horovod_processes
 from tfplugin.distribute.shards import shard_loss
-from tfplugin.distribute.shards.building import loss_denominators
 from tfplugin.distribute.shards.building import merge_calls
 from tfplugin.distribute.shards.building import shard_models
 from tfplugin.distribute.shards.building import shard_run
@@ -102,7 +101,7 @@ class SharedShards(shard_loss.ScalesLoss, tf1.distribute.Strategy,
     write_audit.show_batch_values(
         run, group, getattr(result, 'loss', None))
     for group in self.groups:
-      loss_denominators.share_denominators(
+      shard_models.share_denominators(
           [run.record.ops_of(shard) for shard in group],
           [self.loss_weights[shard] for shard in group])
 

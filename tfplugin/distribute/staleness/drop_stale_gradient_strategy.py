@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import branching
-from tfplugin.distribute import context_values
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import parameter_server_base
 from tfplugin.distribute import per_graph
@@ -122,8 +121,8 @@ class _Gates:
 
   by_replica: dict[int, staleness_gate.OneDecision] = dataclasses.field(
       default_factory=dict)
-  applying: context_values.Inside = dataclasses.field(
-      default_factory=context_values.Inside)
+  applying: per_graph.Inside = dataclasses.field(
+      default_factory=per_graph.Inside)
   counts_nonfinite: bool = False
   counters: _Counters | None = None
   own_counts: list[tuple[tf.Operation, tf.Tensor, tf.Tensor]] = (

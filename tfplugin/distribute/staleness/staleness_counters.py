@@ -11,10 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import context_values
 from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
-from tfplugin.distribute import training_graph
 from tfplugin.ops import staleness as staleness_ops
 
 tf1 = tf.compat.v1
@@ -49,9 +47,9 @@ class WorkerCounters:
     with tf.init_scope():
       is_eager = tf.executing_eagerly()
     if not is_eager:
-      for counter, name in ((self.num_dropped, training_graph.DROPPED),
-                            (self.num_applied, training_graph.APPLIED)):
-        training_graph.of(counter.variable.graph).add_count(
+      for counter, name in ((self.num_dropped, per_graph.DROPPED),
+                            (self.num_applied, per_graph.APPLIED)):
+        per_graph.of(counter.variable.graph).add_count(
             counter.variable, name)
 
   def summarize(self, fraction_tag: str, nonfinite_tag: str) -> None:
@@ -88,7 +86,7 @@ class StalenessCounters:
   def _made(self, global_step, worker_device) -> WorkerCounters:
     prefix, counter_name = _free_names(self._name)
     with tf1.name_scope(None), _beside(global_step), \
-        context_values.is_shared.set_to(True):
+        per_graph.is_shared.set_to(True):
       stale_counter = tf1.Variable(0.0, trainable=False, name=counter_name)
     device = '' if tf.distribute.has_strategy() else worker_device
     return WorkerCounters(

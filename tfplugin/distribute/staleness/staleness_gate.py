@@ -16,8 +16,8 @@ import tensorflow as tf
 from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import refusals
-from tfplugin.distribute import training_graph
 from tfplugin.distribute.staleness import step_order
 from tfplugin.distribute.updates import conditional_update
 from tfplugin.distribute.updates import optimizer_interception
@@ -104,8 +104,8 @@ class StalenessGate:
       for advance in step_order.own_updates_between(step, reading, second):
         staleness -= tf.cast(advance, tf.int64)
     if not tf.executing_eagerly():
-      training_graph.of(staleness.graph).add_figure(
-          training_graph.STALENESS, staleness)
+      per_graph.of(staleness.graph).add_figure(
+          per_graph.STALENESS, staleness)
     fresh = staleness_ops.is_fresh(staleness, self._max_staleness)
     # Another thread may replace `self.decision`.
     decision = self._judged(

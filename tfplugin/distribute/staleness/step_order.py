@@ -26,7 +26,6 @@ from tfplugin import _tf_internals
 from tfplugin import types
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
-from tfplugin.distribute import training_graph
 
 _Operations = set[tf.Operation]
 
@@ -102,7 +101,7 @@ def keep_own_writes_out(reading: tf.Tensor, second: tf.Tensor) -> None:
 def note_own_update(update: tf.Operation, step: tf.Variable,
                     accepted: tf.Tensor) -> None:
   """Notes an update that advances `step` by 1 where `accepted` is true."""
-  if training_graph.of(update.graph).step_counts_exchanges:
+  if per_graph.of(update.graph).step_counts_exchanges:
     return  # Another wrapper decides which updates advance the step.
   _updates[update.graph] = [
       *_updates.get(update.graph, ()), _Update(update, step, accepted)]

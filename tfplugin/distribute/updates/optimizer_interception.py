@@ -33,7 +33,6 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import context_values
 from tfplugin.distribute import graph_order
 from tfplugin.distribute import per_graph
 
@@ -53,7 +52,7 @@ _restore = contextlib.ExitStack()
 _LOSS_SCALE = tf1.mixed_precision.MixedPrecisionLossScaleOptimizer
 
 # Per thread: a strategy builds each replica in a separate thread.
-_innermost = context_values.ContextValue(None)
+_innermost = per_graph.ContextValue(None)
 
 
 class UpdateAudit:

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tests.distribute.elastic import transfers
 from tests.optimizers import elastic_graphs
 from tfplugin import estimator
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 from tfplugin.distribute.elastic import elastic_average_strategy
 from tfplugin.distribute.elastic.overlap import separate_run
 from tfplugin.testing import clusters

@@ -21,9 +21,9 @@ import tensorflow as tf
 
 from tfplugin import _tf_internals
 from tfplugin.distribute import graph_order
+from tfplugin.distribute import per_graph
 from tfplugin.distribute import placement
 from tfplugin.distribute import time_limit
-from tfplugin.distribute import training_graph
 from tfplugin.distribute.elastic import elastic_pairs
 from tfplugin.distribute.elastic.values import unaveraged_values
 
@@ -71,7 +71,7 @@ class FirstValues(tf1.train.SessionRunHook):
           for pair in self._pairs]
       self._to_copies = [_assign(pair.copies, pair.center, pair)
                          for pair in self._pairs]
-      counts = training_graph.current().counts
+      counts = per_graph.current().counts
       steps = [(v.read_value(), counts[v.op.name].every)
                for v in tf1.local_variables() if v.op.name in counts]
       self._steps = [number for number, _ in steps]
@@ -234,7 +234,7 @@ def create_signal(server: str, is_chief: bool,
   if is_chief:
     tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, signal.initializer)
   elif is_awaited:
-    training_graph.current().awaited.append(signal)
+    per_graph.current().awaited.append(signal)
   return signal
 
 

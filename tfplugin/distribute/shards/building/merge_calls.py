@@ -76,13 +76,14 @@ class Branches:
     if first.place == self.outside:
       args = _tf_internals.regroup(tuple(call.args for call in calls))
       kwargs = _tf_internals.regroup(tuple(call.kwargs for call in calls))
-      return fn(strategy, *args, **kwargs)
+      with tf.name_scope(first.place.scope):  # TensorFlow repeats it.
+        return fn(strategy, *args, **kwargs)
     if not same_values.are_same([(call.args, call.kwargs) for call in calls]):
       raise RuntimeError(_DIFFERENT.format(
           f'{first.label} in a branch, with values that may differ'))
     self._entered.append((first.label, [call.place for call in calls]))
     args, kwargs = _spread(len(calls), (first.args, first.kwargs))
-    with first.place.entered():
+    with first.place.entered(), tf.name_scope(first.place.scope):
       results = [_tf_internals.select_replica(0, fn(strategy, *args, **kwargs))]
     for call in others:
       with call.place.entered():

@@ -19,7 +19,6 @@ from typing import Callable
 import tensorflow as tf
 
 from tfplugin import _tf_internals
-from tfplugin.distribute import branching
 from tfplugin.distribute.shards import all_reduce
 from tfplugin.distribute.shards.building import merge_calls
 from tfplugin.distribute.shards.building import op_record
@@ -147,8 +146,8 @@ class ShardRun:
             'and let branches choose the values that it is given.')
       stack.enter_context(outer)
       self._pause(shard, call.label)
-      result = outer.merge_call(functools.partial(
-          self._merged, branching.in_own_scope(merge_fn)), args=(call,))
+      result = outer.merge_call(
+          functools.partial(self._merged, merge_fn), args=(call,))
       self._resume(shard)
       return result
 

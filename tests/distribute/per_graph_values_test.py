@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from tfplugin.distribute import context_values
+from tfplugin.distribute import per_graph
 
 
 def test_the_value_is_that_of_the_innermost_with():
-  value = context_values.ContextValue('outside')
+  value = per_graph.ContextValue('outside')
   with pytest.raises(KeyError), value.set_to('outer'):
     with value.set_to('inner'):
       assert value.get() == 'inner'
@@ -20,7 +20,7 @@ def test_the_value_is_that_of_the_innermost_with():
 
 
 def test_another_value_and_another_thread_are_left_alone():
-  value, other = (context_values.ContextValue(0) for _ in range(2))
+  value, other = (per_graph.ContextValue(0) for _ in range(2))
   seen = []
   with value.set_to(1):
     thread = threading.Thread(target=lambda: seen.append(value.get()))
@@ -31,6 +31,6 @@ def test_another_value_and_another_thread_are_left_alone():
 
 
 def test_a_function_may_be_called_within():
-  value = context_values.ContextValue(0)
+  value = per_graph.ContextValue(0)
   get = value.set_to(1)(value.get)
   assert [get(), get(), value.get()] == [1, 1, 0]

@@ -8,7 +8,7 @@ import psutil
 import pytest
 import tensorflow as tf
 
-from tfplugin.bin import ports
+from tfplugin.bin.processes import ports
 
 tf1 = tf.compat.v1
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tfplugin
 from tfplugin import _tf_internals
-from tfplugin.distribute.shards.building import loss_denominators
+from tfplugin.distribute.shards.building import shard_models
 
 tf1 = tf.compat.v1
 
@@ -34,7 +34,7 @@ def test_values_and_gradients_have_one_count(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     shards = _shards(([8., 5.], [1., 0.]), ([2., 2.], [1., 1.]))
     ops, losses, gradients = zip(*shards)
-    loss_denominators.share_denominators(ops, [.5, .5])
+    shard_models.share_denominators(ops, [.5, .5])
     session.run(tf1.global_variables_initializer())
     assert session.run(.5 * losses[0] + .5 * losses[1]) == pytest.approx(4.)
     assert session.run(gradients[0] + gradients[1]) == pytest.approx(8.)
@@ -43,7 +43,7 @@ def test_values_and_gradients_have_one_count(behavior):
 def test_a_shard_without_rows_adds_nothing(behavior):
   with tf.Graph().as_default(), tf1.Session() as session:
     ops, losses, _ = zip(*_shards(([8., 4.], [1., 1.]), ([], [])))
-    loss_denominators.share_denominators(ops, [1.0, 0.0])
+    shard_models.share_denominators(ops, [1.0, 0.0])
     session.run(tf1.global_variables_initializer())
     assert session.run(losses) == (6., 0.)
 
@@ -51,14 +51,14 @@ def test_a_shard_without_rows_adds_nothing(behavior):
 def test_a_mean_metric_is_left_alone(behavior):
   with tf.Graph().as_default() as graph:
     tf1.metrics.mean(tf.ones([2]))
-    loss_denominators.share_denominators([graph.get_operations(), []], [.5, .5])
+    shard_models.share_denominators([graph.get_operations(), []], [.5, .5])
 
 
 def test_different_losses_are_refused():
   with tf.Graph().as_default():
     (ops, _, _), = _shards(([8.], [1.]))
     with pytest.raises(RuntimeError, match=r'\[1, 0\] mean losses'):
-      loss_denominators.share_denominators([ops, []], [.5, .5])
+      shard_models.share_denominators([ops, []], [.5, .5])
 
 
 def _branched(make):
@@ -78,7 +78,7 @@ def test_a_weighted_mean_inside_is_refused(behavior, inside):
           lambda: tf1.losses.compute_weighted_loss(weights + 1.0, weights))
     tf1.gradients(loss, weights)
     with pytest.raises(RuntimeError, match='outside of `tf.cond`'):
-      loss_denominators.share_denominators(
+      shard_models.share_denominators(
           [graph.get_operations()] * 2, [.5, .5])
 
 
