@@ -57,6 +57,8 @@ with other work.
 
 {minutes}
 
+{published}
+
 ## Hours of faults
 
 {hours}
@@ -76,8 +78,9 @@ names a NaN, as it must.
 {rows}
 """
 
-# Parts that other programs write.
+# Parts that other programs write, or people.
 MINUTES, HOURS, JOINS = 'make soak', 'make soak, hours', 'joins'
+_PUBLISHED = 'published'
 _Outcomes = Mapping[cells.Cell, Optional[play.Outcome]]
 
 
@@ -94,6 +97,7 @@ def render(outcomes: _Outcomes) -> str:
   names = sorted({(cell.kind, cell.role) for cell in outcomes})
   return _TEXT.format(
       minutes=_kept(MINUTES), hours=_kept(HOURS), joins=_kept(JOINS),
+      published=_kept(_PUBLISHED),
       number=len(outcomes), steps=cells.STEPS,
       step_ms=1000 * program.STEP_SECS, save_steps=program.SAVE_STEPS,
       damage_steps=2 * program.SAVE_STEPS,
