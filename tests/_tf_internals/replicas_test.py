@@ -81,6 +81,10 @@ def test_a_layer_that_is_reused_adds_its_loss_once(
             tf.constant(_X), 2, name='dense', reuse=reuse,
             kernel_initializer=tf1.ones_initializer(),
             kernel_regularizer=tf.reduce_sum)
+      # As contrib's `l2_regularizer(0.0)`.
+      tf1.layers.dense(
+          tf.constant(_X), 2, kernel_regularizer=lambda w: None,
+          kernel_initializer=tf1.ones_initializer())
     return tf1.losses.get_regularization_loss()
 
   with tf.Graph().as_default(), tf1.Session() as session:

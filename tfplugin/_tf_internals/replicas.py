@@ -125,6 +125,8 @@ class _Regularized:
   def collect(self, name: str, loss: Callable[[], tf.Tensor]) -> None:
     """Collects a loss that each replica evaluates, as `get_variable` does."""
     if name not in self.terms:
+      if loss() is None:  # contrib's l2_regularizer(0.0) has no loss.
+        return
       self.terms[name] = variable_scope._LazyEvalTensor(loss)
     key = tf1.GraphKeys.REGULARIZATION_LOSSES
     if not any(term is self.terms[name] for term in tf1.get_collection(key)):
