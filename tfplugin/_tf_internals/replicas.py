@@ -26,7 +26,7 @@ from tfplugin._tf_internals import replacing
 
 tf1 = tf.compat.v1
 
-# From the seed of one replica to that of the next: a prime.
+# Difference between the seeds of two replicas: a prime.
 _SEED_STEP, _LARGEST_SEED = 104729, 2 ** 31 - 1
 # Attribute of a graph; see `_Regularized`.
 _REGULARIZED = 'tfplugin_regularized'
@@ -53,8 +53,8 @@ def models_by_replica(own_tensors: bool = True) -> Iterator[None]:
 def _seeds() -> contextlib.AbstractContextManager:
   """Makes random ops with a seed draw other numbers in each replica.
 
-  By default an op draws what its seed says, the same in all replicas. Every
-  random op asks one function for its seeds, which is replaced for a while.
+  By default a seed gives the same numbers in all replicas. Every random op asks
+  one function for its seeds, which is replaced for a while.
   """
   def by_replica(get_seed):
     def get_own_seed(op_seed):

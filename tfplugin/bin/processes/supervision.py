@@ -82,7 +82,7 @@ class SupervisedRun:
     self._settings = settings
     self._addresses = addresses
     self._say = say
-    self._fence = listeners.AddressFilter(say)
+    self._address_filter = listeners.AddressFilter(say)
     self._states = task_states.TaskStates(settings.model_dir,
                                           [task.name for task in tasks])
     self._stalls = watches.StallWatch(self._states, settings.stall_limit,
@@ -210,7 +210,7 @@ class SupervisedRun:
     addresses = [role.address for role in self.cluster.roles
                  if role.address and role.status is None]
     if self._settings.is_restricted and addresses:
-      self._fence.look(addresses, self.cluster.processes)
+      self._address_filter.look(addresses, self.cluster.processes)
 
   def _handle_restart(self, role: role_process.Role, delay: float) -> None:
     self._say(f'{role.task.name} {role.reasons[-1]}; it restarts in {delay:g} '
