@@ -70,7 +70,7 @@ class _Sessions(tf1.train.SessionRunHook):
     if self.count == 2:
       runs = self.hook._runs
       self.limit_secs, runs._limit_secs = runs._limit_secs, 1e6
-      self.hook.is_refused = False
+      self.hook.accept()
       session.run(self.filled)
 
 
@@ -82,17 +82,25 @@ def _training(target, *its_hooks):
 
 
 class _Refused(hooks.RefusedStepHook):
-  """As if the worker's part of the steps were never begun."""
+  """As if the worker's part of the runs were never begun."""
 
-  is_refused = True
+  def begin(self):
+    super().begin()
+    self._written_mark = self._runs.mark
+    self._runs.mark = tf.constant(0.0, tf.float64)
 
-  def before_run(self, run_context):
-    arguments = super().before_run(run_context)
-    return None if self.is_refused else arguments
+  def accept(self):
+    self._runs.mark = self._written_mark
+
+
+class _ReadsAfterSteps(tf1.train.SessionRunHook):
+  """Runs the session by itself, as the hook that saves does."""
+
+  def __init__(self, fetch):
+    self.fetch, self.found = fetch, []
 
   def after_run(self, run_context, run_values):
-    if not self.is_refused:
-      super().after_run(run_context, run_values)
+    self.found.append(run_context.session.run(self.fetch))
 
 
 def _watches():
@@ -113,6 +121,47 @@ def test_a_refused_run_is_ended_and_the_training_goes_on(
   assert 'The session is made anew.' in caplog.text
   # It waits longer before the next one.
   assert sessions.limit_secs == 2 * _LIMIT_SECS
+
+
+def test_a_refused_run_of_another_hook_is_ended_too(target, waiting):
+  waits, filled, step = waiting
+  hook, reads = _Refused(_LIMIT_SECS), _ReadsAfterSteps(waits)
+  sessions = _Sessions(filled, hook)
+  with _training(target, sessions, reads, hook) as session:
+
+    def make_step():
+      with step.graph.as_default():
+        return session.run(step)
+
+    # Not the thread that has made the session: the hook follows the steps.
+    with futures.ThreadPoolExecutor() as pool:
+      found = pool.submit(make_step)
+      try:
+        assert found.result(_PATIENCE_SECS) == 0
+      finally:  # Also a run that waits without end.
+        with tf1.Session(target, graph=step.graph) as other:
+          other.run(filled)
+  assert reads.found == [7]
+  assert sessions.count == 2
+
+
+def test_a_run_that_fails_is_no_refused_run(target, waiting):
+  """Its mark is known, and the watch does not wait for it any more."""
+  _, _, step = waiting
+  with tf1.device('/job:worker'):
+    fails = tf.debugging.Assert(False, ['no'])
+  hook = hooks.RefusedStepHook()
+
+  class Fails(tf1.train.SessionRunHook):
+
+    def after_run(self, run_context, run_values):
+      with pytest.raises(tf.errors.InvalidArgumentError):
+        run_context.session.run(fails)
+      assert hook._runs._asked is None
+      assert hook._runs._last == hook._runs._written(run_context.session)
+
+  with _training(target, Fails(), hook) as session:
+    session.run(step)
 
 
 def test_a_run_that_has_begun_is_waited_for(target, waiting, monkeypatch):
@@ -175,14 +224,28 @@ def test_a_mark_of_an_earlier_session_is_none(target, waiting):
 def test_the_longest_run_so_far_is_no_sign(target, waiting):
   """Nor is the first one, for which the graph is cut."""
   _, _, step = waiting
-  hook = hooks.RefusedStepHook(20.0)
-  with _training(target, hook) as session:
-    assert hook._runs._limit() == 200.0
+  waits_not = tf.constant(1)
+  hook, limits = hooks.RefusedStepHook(20.0), []
+
+  class Limits(tf1.train.SessionRunHook):
+    """Feeds each step with the limit that applies to it."""
+
+    def before_run(self, run_context):
+      return tf1.train.SessionRunArgs(None, {step: self})
+
+    def __array__(self, *args, **kwargs):
+      limits.append(hook._runs._limit())
+      return np.array(0, np.int64)
+
+  with _training(target, Limits(), hook) as session:
     session.run(step)
     assert hook._runs._longest_secs > 0.0
-    for longest, limit in ((0.01, 20.0), (10.0, 20.0), (11.0, 22.0)):
+    for longest in (0.01, 10.0, 11.0):
       hook._runs._longest_secs = longest
-      assert hook._runs._limit() == limit
+      session.run(step)
+    hook._runs._longest_secs = 0.01
+    session.run(waits_not)
+  assert limits == [200.0, 20.0, 20.0, 22.0, 200.0]
 
 
 def test_there_is_one_watch_while_the_training_lasts(target, waiting):
@@ -212,7 +275,7 @@ def test_one_look_is_not_enough(target, waiting, looks):
   coord = tf.train.Coordinator()
   with tf1.Session(target) as session:
     runs._last = runs._written(session)
-    runs.asked()
+    runs._asked = (time.monotonic(), False)
     runs._watch(session, coord, Over())
   assert coord.should_stop() == (looks == 2)
 
@@ -257,57 +320,14 @@ def test_whoever_lost_a_connection_connects_again(target, waiting):
 
 
 def test_a_run_lasts_from_the_call_to_the_answer():
-  with tf.Graph().as_default():
+  def run(session, fetches):
+    del session
+    time.sleep(0.01)
+    return fetches
+
+  with tf.Graph().as_default(), tf1.Session() as session:
     runs = refused_runs.RefusedRuns()
-  start = time.monotonic()
-  runs.asked()
-  time.sleep(0.01)
-  runs.answered(1.0)
+    runs._session, start = session, time.monotonic()
+    runs.follow_thread()
+    assert runs.watched(run, session, 1) == 1
   assert 0.01 <= runs._longest_secs <= time.monotonic() - start
-
-
-# As TensorFlow 2.15 puts the errors of two parts together, and its newest logs.
-_OF_TWO_PARTS = """Graph execution error:
-
-=====================
-CANCELLED: From /job:worker/replica:0/task:1:
-RecvFromRemoteAsync is cancelled.
-Recent warning and error logs:
-  UNAVAILABLE: Connection reset by peer
-{}=====================
-"""
-
-
-@pytest.mark.parametrize('other, is_loss', [
-    ('ABORTED: From /job:ps/replica:0/task:0:\nreceived twice\n', True),
-    ('UNAVAILABLE: failed to connect to all addresses\n', True),
-    ('', False)])
-def test_a_cancelled_step_that_lost_a_part_is_made_again(other, is_loss):
-  """TensorFlow chooses between the classes of the parts by chance."""
-  errors = [_OF_TWO_PARTS.format(other)]
-
-  class Fed:
-
-    def __array__(self, *args, **kwargs):
-      if errors:
-        raise tf.errors.CancelledError(None, None, errors.pop())
-      return np.array(7.0, np.float32)
-
-  class Feeds(tf1.train.SessionRunHook):
-    count = 0
-
-    def after_create_session(self, session, coord):
-      self.count += 1
-
-    def before_run(self, run_context):
-      return tf1.train.SessionRunArgs(fed, {fed: Fed()})
-
-  feeds = Feeds()
-  with tf.Graph().as_default(), contextlib.ExitStack() as stack:
-    fed = tf1.placeholder(tf.float32, [])
-    train_op = tf1.train.get_or_create_global_step().assign_add(1)
-    if not is_loss:
-      stack.enter_context(pytest.raises(tf.errors.CancelledError))
-    with _training('', feeds, hooks.RefusedStepHook()) as session:
-      assert session.run(train_op) == 1
-  assert feeds.count == (2 if is_loss else 1)

@@ -16,21 +16,25 @@ sent. TensorFlow first cancels the parts that are not sent yet, and then sends
 them. The run waits forever for a part that no server runs. It is cancelled
 already, so neither the limit of a session nor its end cancels it again.
 
-So each run first writes a mark, in the part of the worker's own server. A long
-run without its mark has been refused. The other servers wait for tensors of
-that part, each by a connection to this worker's server. Once these connections
-are closed, the servers fail, and so does the run. TensorFlow connects again.
+So each run first writes a mark, in the part of the worker's own server: a step,
+a run of a hook, an exchange. A long run without its mark has been refused. The
+other servers wait for tensors of that part, each by a connection to this
+worker's server. Once these connections are closed, the servers fail, and so
+does the run. TensorFlow connects again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import socket
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
+from typing import Callable
 
 import tensorflow as tf
 
@@ -40,9 +44,9 @@ tf1 = tf.compat.v1
 
 WATCH = 'tfplugin watch of refused runs'
 LIMIT_SECS = 20.0
-# TensorFlow cuts a graph before it sends the parts. So the first run's limit is
-# this many times as long. For later runs it is at least this many times the
-# longest run before, which may have included a cut.
+# TensorFlow cuts a graph before it sends the parts. So the limit of the first
+# run of the same fetches is this many times as long. For later runs it is at
+# least this many times the longest run before, which may have included a cut.
 _OF_FIRST, _OF_LONGEST = 10, 2
 _LOOK_SECS = 1.0
 # Errors of several parts are one message, in which each has a line. The newest
@@ -75,19 +79,19 @@ def as_loss(error: tf.errors.OpError) -> tf.errors.OpError:
 class RefusedRuns:
   """Watch that ends the session of a refused run, so that a new one is made.
 
-  Each run is to fetch `mark`, a tensor that writes the mark and returns it.
+  `mark` is a tensor that writes the mark and returns it.
   """
 
   def __init__(self, device: str = '', limit_secs: float = LIMIT_SECS):
     """Makes the mark, in the default graph.
 
     `device` is the worker's; empty means the session's own. `limit_secs` is the
-    shortest duration of a run that is checked; ten times that for the first
-    run. It doubles with each run that is ended.
+    shortest duration of a run that is checked; ten times that for the first run
+    of the same fetches. It doubles with each run that is ended.
     """
     self._limit_secs = limit_secs
-    self._asked = self._over = None
-    self._longest_secs = 0.0
+    self._asked = self._over = self._session = self._thread = None
+    self._longest_secs, self._known = 0.0, set()
     with tf.init_scope(), tf1.name_scope('refused_runs'), (
         placement.device_override(device)):
       # Not a tf.Variable: it is never initialised or saved.
@@ -107,38 +111,65 @@ class RefusedRuns:
     `coord`, the session's coordinator, is stopped with the error.
     """
     self.end()
-    self._asked, self._longest_secs = None, 0.0
+    self._asked, self._longest_secs, self._known = None, 0.0, set()
     if not session.sess_str:
       return
     self._over = threading.Event()
     self._last = self._written(session) or _NEVER
+    self._session = session
+    self.follow_thread()
     threading.Thread(target=self._watch, args=(session, coord, self._over),
                      name=WATCH, daemon=True).start()
 
   def end(self) -> None:
     """Ends the watch."""
+    self._session = None
     if self._over is not None:
       self._over.set()
       self._over = None
 
-  def asked(self) -> None:
-    """Notes that a run that fetches the mark is about to begin."""
-    self._asked = (time.monotonic(),)
+  def follow_thread(self) -> None:
+    """Watches the runs of the current thread, which makes the steps.
 
-  def answered(self, mark: float) -> None:
-    """Notes that a run has ended, and the mark that it fetched."""
-    self._longest_secs = max(self._longest_secs, self._lasts())
-    self._asked, self._last = None, mark
+    There is one mark, so other threads' runs are not watched.
+    """
+    self._thread = threading.get_ident()
+
+  def watched(self, run: Callable[..., Any], session: tf1.Session, fetches: Any,
+              *args: Any, **kwargs: Any) -> Any:
+    """Returns the result of `run`, which replaces `Session.run` of a graph."""
+    try:
+      if session is not self._session or (
+          threading.get_ident() != self._thread):
+        return run(session, fetches, *args, **kwargs)
+      return self._marked(functools.partial(run, session), session, fetches,
+                          *args, **kwargs)
+    except tf.errors.OpError as error:
+      changed = as_loss(error)
+      if changed is error:
+        raise
+      raise changed from error
 
   def run(self, session: tf1.Session, fetches: Any) -> Any:
     """Returns the result of `session.run(fetches)`, run with the mark.
 
     The time limit of the session's config is for steps. It does not apply.
     """
-    self.asked()
-    found, mark = session.run([fetches, self.mark], options=tf1.RunOptions(
+    return self._marked(session.run, session, fetches, options=tf1.RunOptions(
         timeout_in_ms=_NO_LIMIT_MSECS))
-    self.answered(mark)
+
+  def _marked(self, run, session, fetches, *args, **kwargs):
+    names = (_names(fetches), _names(kwargs.get('feed_dict', args[:1])))
+    self._asked = (time.monotonic(), names not in self._known)
+    try:
+      found, self._last = run([fetches, self.mark], *args, **kwargs)
+      self._known.add(names)
+    except tf.errors.OpError:
+      self._last = self._written(session) or _NEVER
+      raise
+    finally:
+      self._longest_secs = max(self._longest_secs, self._lasts())
+      self._asked = None
     return found
 
   def _lasts(self) -> float:
@@ -147,9 +178,9 @@ class RefusedRuns:
     return time.monotonic() - asked[0] if asked else 0.0
 
   def _limit(self) -> float:
-    longest = self._longest_secs
-    return (max(self._limit_secs, _OF_LONGEST * longest) if longest else
-            _OF_FIRST * self._limit_secs)
+    asked = self._asked
+    return max(_OF_LONGEST * self._longest_secs, self._limit_secs * (
+        _OF_FIRST if asked and asked[1] else 1))
 
   def _watch(self, session, coord, over):
     suspect = None
@@ -184,6 +215,15 @@ class RefusedRuns:
       return _NEVER
     except (tf.errors.OpError, RuntimeError):  # The session has been closed.
       return None
+
+
+def _names(fetches: Any) -> Any:
+  """Returns the names of fetches or feeds, in their structure."""
+  if isinstance(fetches, Mapping):
+    return tuple((str(key), _names(value)) for key, value in fetches.items())
+  if isinstance(fetches, (list, tuple)):
+    return tuple(map(_names, fetches))
+  return getattr(fetches, 'name', None) or str(type(fetches))
 
 
 def _port(session: tf1.Session) -> int:

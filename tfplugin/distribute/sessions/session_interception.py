@@ -53,7 +53,7 @@ _before_start = per_graph.PerGraph()
 _on_completion = per_graph.PerGraph()
 _after_start = per_graph.PerGraph()
 _closings = per_graph.PerGraph()
-_errors = per_graph.PerGraph()
+_runs = per_graph.PerGraph()
 
 _SAVE_ARGUMENTS = (
     'save_path', 'global_step', 'latest_filename', 'meta_graph_suffix',
@@ -131,14 +131,14 @@ def in_place_of_close(close: Callable[[Callable[[], None]], None]) -> None:
   _closings[tf1.get_default_graph()] = close
 
 
-def in_place_of_errors(change: Callable[[Exception], Exception]) -> None:
-  """Makes `change` replace TensorFlow's errors of runs of the current graph.
+def in_place_of_run(run: Callable[..., Any]) -> None:
+  """Makes `run` run the sessions of the current graph.
 
-  It is called with the error, and returns it or another one. It replaces an
-  earlier one.
+  It gets the original method, then its arguments: the session, the fetches and
+  so on. It replaces an earlier one.
   """
   _intercept_sessions()
-  _errors[tf1.get_default_graph()] = change
+  _runs[tf1.get_default_graph()] = run
 
 
 def _intercept_graphs() -> None:
@@ -219,17 +219,14 @@ def _intercept_sessions() -> None:
     return close
 
   def make_run(original):
-    def run_with_changed_errors(self, *args: Any, **kwargs: Any):
-      try:
-        return original(self, *args, **kwargs)
-      except tf.errors.OpError as error:
-        registered = _errors.get(self.graph)
-        changed = error if registered is None else registered(error)
-        if changed is error:
-          raise
-        raise changed from error
+    def run_intercepted(self, *args: Any, **kwargs: Any):
+      with _entered('run', self.graph) as is_first:
+        registered = _runs.get(self.graph) if is_first else None
+        if registered is None:
+          return original(self, *args, **kwargs)
+        return registered(original, self, *args, **kwargs)
 
-    return run_with_changed_errors
+    return run_intercepted
 
   # The methods of the base class, which Session inherits.
   _tf_internals.stay_replaced(

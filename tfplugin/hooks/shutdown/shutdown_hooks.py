@@ -181,8 +181,9 @@ class RefusedStepHook(tf1.train.SessionRunHook):
   """Continues with a new session after a step that waits for ever.
 
   For the chief and the workers of a cluster with parameter servers;
-  `tfplugin.estimator.train_and_evaluate` adds it. Give it as the last hook: the
-  time that later hooks wait before a step would count as a part of the step.
+  `tfplugin.estimator.train_and_evaluate` adds it. The runs of other hooks count
+  as steps do: a saver, for example, reads the global step after each step. The
+  hook knows the runs of the thread that makes the steps.
 
   From its 100,000th step on, a server refuses one step of 43,000 as a repeated
   one: TensorFlow draws step ids from 32 bits. Most such steps end with an
@@ -223,25 +224,19 @@ class RefusedStepHook(tf1.train.SessionRunHook):
     self._runs = None
 
   def begin(self) -> None:
-    """Makes the mark that each step writes; see the class."""
-    session_interception.in_place_of_errors(refused_runs.as_loss)
+    """Makes the mark that each run writes; see the class."""
     self._runs = refused_runs.RefusedRuns(limit_secs=self._limit_secs)
+    session_interception.in_place_of_run(self._runs.watched)
 
   def after_create_session(self, session: tf1.Session,
                            coord: tf.train.Coordinator) -> None:
     """Starts the watch."""
     self._runs.begin(session, coord)
 
-  def before_run(self, run_context) -> tf1.train.SessionRunArgs:
-    """Adds the mark to the step."""
+  def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
+    """Notes the thread that makes the step."""
     del run_context
-    self._runs.asked()
-    return tf1.train.SessionRunArgs(self._runs.mark)
-
-  def after_run(self, run_context, run_values) -> None:
-    """Notes that the step has ended."""
-    del run_context
-    self._runs.answered(run_values.results)
+    self._runs.follow_thread()
 
   def end(self, session: tf1.Session) -> None:
     """Ends the watch."""

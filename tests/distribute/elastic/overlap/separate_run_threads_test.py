@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 from typing import NamedTuple
 
@@ -194,7 +195,7 @@ def test_a_run_that_is_refused_does_not_wait_for_ever(cluster, monkeypatch):
     if len(sessions) == 1:
       watches.extend(
           t for t in threading.enumerate() if t.name == refused_runs.WATCH)
-      self.asked()
+      self._asked = (time.monotonic(), True)
       has_asked.set()
       return session.run(fetches)
     return original(self, session, fetches)
