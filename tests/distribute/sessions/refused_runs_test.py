@@ -148,19 +148,26 @@ def test_a_refused_run_of_another_hook_is_ended_too(target, waiting):
 def test_a_run_that_fails_is_no_refused_run(target, waiting):
   """Its mark is known, and the watch does not wait for it any more."""
   _, _, step = waiting
-  with tf1.device('/job:worker'):
-    fails = tf.debugging.Assert(False, ['no'])
   hook = hooks.RefusedStepHook()
 
   class Fails(tf1.train.SessionRunHook):
 
+    def begin(self):
+      with tf1.device('/job:worker'), (
+          # Else the run may fail before it writes the mark.
+          tf1.control_dependencies([hook._runs.mark])):
+        self.fails = tf.debugging.Assert(False, ['no'])
+
     def after_run(self, run_context, run_values):
       with pytest.raises(tf.errors.InvalidArgumentError):
-        run_context.session.run(fails)
+        run_context.session.run(self.fails)
       assert hook._runs._asked is None
-      assert hook._runs._last == hook._runs._written(run_context.session)
+      # In a thread of its own, as a run of this one would write the mark.
+      with futures.ThreadPoolExecutor() as pool:
+        assert hook._runs._last == pool.submit(
+            hook._runs._written, run_context.session).result(_PATIENCE_SECS)
 
-  with _training(target, Fails(), hook) as session:
+  with _training(target, hook, Fails()) as session:
     session.run(step)
 
 
